@@ -1,0 +1,57 @@
+"""The `amortes` command; each subcommand is a module of this package."""
+
+import signal
+import sys
+from types import FrameType
+
+import click
+
+from amortes import __version__
+from amortes.cli.console import ERR, EXIT_ERROR, EXIT_INTERRUPTED
+from amortes.cli.lazy import LazyGroup
+from amortes.errors import AmortesError
+
+COMMANDS = {
+    "prior": ("amortes.cli.prior:prior", "Sample paths, their maxima, and corpora of them."),
+    "train": ("amortes.cli.train:train", "Train the base or the alpha stage of a network."),
+    "export": ("amortes.cli.export:export", "Write the weights of a run to one file."),
+    "evaluate": ("amortes.cli.evaluate:evaluate", "Compare weights with independent oracles."),
+}
+
+
+@click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def app() -> None:
+    """Amortised entropy search: Bayesian optimisation in one forward pass.
+
+    \b
+    Examples:
+      amortes prior show                            a figure of what the networks learn from
+      amortes train base --recipe kernel --run runs/k      train; Ctrl-C and repeat to go on
+      amortes export runs/k -o k.safetensors        one file, loads without running code
+      amortes evaluate base k.safetensors           against the fully Bayesian reference
+
+    Exit codes: 0 fine, 1 a check failed, 2 wrong usage, 3 an error that is explained,
+    130 interrupted. Every long command can be interrupted and started again.
+    """
+
+
+def main() -> None:
+    """Entry point: run the command, turn known errors into one clear line and an exit code."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        sys.exit(app(standalone_mode=False))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        ERR.print("[yellow]Interrupted.[/] Start the same command again to go on.")
+        sys.exit(EXIT_INTERRUPTED)
+    except AmortesError as error:
+        ERR.print("[red]Error:[/]", end=" ")
+        ERR.print(str(error), markup=False, soft_wrap=True)
+        sys.exit(EXIT_ERROR)
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,66 @@
+"""What all commands share: consoles, progress bars, tables that are also JSON, exit codes.
+
+Results go to standard output, everything else to standard error, so that output can be piped.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+OUT = Console()
+ERR = Console(stderr=True)
+
+EXIT_FAILED_CHECK = 1  # the command worked, and what it checked is not in order
+EXIT_USAGE = 2  # click's own
+EXIT_ERROR = 3  # an AmortesError: the message says what to do
+EXIT_INTERRUPTED = 130  # Ctrl-C or SIGTERM, as shells have it
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+
+def progress(unit: str) -> Progress:
+    """A progress bar on standard error with count, speed and time left; silent when piped."""
+    return Progress(
+        TextColumn("[progress.description]{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(f"{unit} {{task.fields[note]}}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=ERR,
+        disable=not ERR.is_terminal,
+    )
+
+
+def show_rows(rows: Sequence[Mapping[str, Any]], *, as_json: bool, title: str = "") -> None:
+    """Print dictionaries with equal keys as a table, or as a JSON list."""
+    if as_json:
+        click.echo(json.dumps(list(rows), indent=2))
+        return
+    table = Table(title=title or None, title_justify="left")
+    for column in rows[0] if rows else ():
+        left = isinstance(rows[0][column], str)
+        table.add_column(column.replace("_", " "), justify="left" if left else "right")
+    for row in rows:
+        table.add_row(*(format_value(value) for value in row.values()))
+    OUT.print(table)
+
+
+def format_value(value: Any) -> str:
+    """A number with four significant digits; anything else as it is."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "-"}[value]
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,232 @@
+"""`amortes prior generate` and `amortes prior verify`: corpora of maximised paths."""
+
+import dataclasses
+import itertools
+import json
+import os
+import shlex
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.markup import escape
+
+from amortes.cli.console import (
+    ERR,
+    EXIT_FAILED_CHECK,
+    OUT,
+    json_option,
+    progress,
+    show_rows,
+)
+
+if TYPE_CHECKING:
+    from amortes.prior.plan import CorpusConfig
+
+
+def parse_ranges(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> tuple[int, ...] | None:
+    """Whole numbers such as `3`, `1-6` or `0,4,7-9`, in order and without repetition."""
+    if value is None:
+        return None
+    numbers: set[int] = set()
+    for part in value.split(","):
+        first, dash, last = part.partition("-")
+        try:
+            run = range(int(first), int(last if dash else first) + 1)
+        except ValueError:
+            run = range(0)
+        if not run:
+            raise click.BadParameter(f"{value!r} is not a list such as 3 or 1-6 or 0,4,7-9.")
+        numbers.update(run)
+    return tuple(sorted(numbers))
+
+
+def format_ranges(numbers: Iterable[int]) -> str:
+    """The shortest text that `parse_ranges` reads as these numbers."""
+    runs = itertools.groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0])
+    ends = [[number for _, number in run] for _, run in runs]
+    return ",".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in ends)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--paths", type=click.IntRange(min=1), help="Number of paths, over all dimensions.")
+@click.option("--prior", show_default="paper", help="Name of the prior.")
+@click.option(
+    "--dims", callback=parse_ranges, show_default="all of the prior", help="Such as 1-6 or 2,4."
+)
+@click.option("--seed", type=click.IntRange(min=0), show_default="0")
+@click.option("--shard-size", type=click.IntRange(min=1), show_default="4096", help="Paths a file.")
+@click.option(
+    "--only-shards", callback=parse_ranges, help="Make these shards again, and no others."
+)
+@click.option("--workers", type=click.IntRange(min=1), show_default="all cores")
+@click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True)
+@click.option(
+    "--ray-address", help="A running Ray cluster; without it, Ray starts on this machine."
+)
+@json_option
+def generate(
+    folder: Path,
+    paths: int | None,
+    prior: str | None,
+    dims: tuple[int, ...] | None,
+    seed: int | None,
+    shard_size: int | None,
+    only_shards: tuple[int, ...] | None,
+    workers: int | None,
+    engine: str,
+    ray_address: str | None,
+    as_json: bool,
+) -> None:
+    """Make a corpus of maximised paths in FOLDER, or go on with the one there.
+
+    Can be stopped at any moment, even killed: finished files are kept, and the result does not
+    depend on stops, workers or engine. A folder with a corpus needs no options to go on.
+
+    \b
+    Examples:
+      amortes prior generate corpora/paper --paths 1000000
+      amortes prior generate corpora/paper
+      amortes prior generate corpora/paper --only-shards 3,7
+    """
+    from amortes.prior import engines, generate
+    from amortes.prior.gp import named_prior
+
+    chosen = {
+        "prior": named_prior(prior) if prior else None,
+        "num_paths": paths,
+        "dims": dims,
+        "seed": seed,
+        "shard_size": shard_size,
+    }
+    config = _config(folder, {k: v for k, v in chosen.items() if v is not None}, only_shards)
+    if ray_address and engine != "ray":
+        raise click.UsageError("--ray-address needs --engine ray.")
+    if engine == "ray":
+        run = engines.ray_engine(ray_address, workers)
+    else:
+        run = engines.local_engine(workers or _num_cores())
+    with progress("paths") as bar:
+        task = bar.add_task("generate", total=config.num_paths, note="")
+        begin, kept = time.perf_counter(), None
+
+        def report(done: int, total: int) -> None:
+            nonlocal kept
+            kept = done if kept is None else kept
+            rate = (done - kept) / (time.perf_counter() - begin)
+            bar.update(task, completed=done, total=total, note=f"{rate:.0f}/s")
+
+        summary = generate.generate(folder, config, engine=run, only=only_shards, progress=report)
+    row = {
+        "paths": summary.num_paths,
+        "made": summary.made_paths,
+        "replaced_shards": summary.replaced_shards,
+        "seconds": round(summary.seconds, 1),
+        "paths_per_s": round(summary.made_paths / summary.seconds),
+        "MB": summary.num_bytes / 1e6,
+        "bytes_per_path": round(summary.num_bytes / summary.num_paths),
+    }
+    show_rows([row], as_json=as_json, title=str(folder))
+
+
+def _config(
+    folder: Path, chosen: dict[str, Any], only_shards: tuple[int, ...] | None
+) -> "CorpusConfig":
+    """The configuration asked for; what is left open comes from the corpus that is there."""
+    from amortes.prior.gp import named_prior
+    from amortes.prior.plan import CONFIG_NAME, CorpusConfig, read_config
+
+    if only_shards or (folder / CONFIG_NAME).exists():
+        stored = read_config(folder)
+        if chosen.get("dims", stored.dims) != stored.dims:
+            chosen["maximisers"] = ()
+        return dataclasses.replace(stored, **chosen)
+    if "num_paths" not in chosen:
+        raise click.UsageError(f"{folder} holds no corpus yet: say how large it is with --paths.")
+    return CorpusConfig(**({"prior": named_prior("paper")} | chosen))
+
+
+def _num_cores() -> int:
+    # Containers and batch systems often allow fewer cores than the machine has.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@click.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--sample",
+    type=click.IntRange(min=0),
+    default=200,
+    show_default=True,
+    help="Paths to rebuild and search again.",
+)
+@click.option(
+    "--budget",
+    type=click.IntRange(min=1),
+    default=30,
+    show_default=True,
+    help="Size of that search, in usual ones.",
+)
+@json_option
+@click.pass_context
+def verify(ctx: click.Context, folder: Path, sample: int, budget: int, as_json: bool) -> None:
+    """Check every file of the corpus in FOLDER, and a sample of its paths and maxima.
+
+    Prints, for each dimension, the share of sampled maxima that a much larger search does not beat
+    by more than 1e-5. Exit code 1 if a file is missing or damaged; the message names it.
+    """
+    from amortes.prior.verify import verify
+
+    with progress("") as bar:
+        tasks: dict[str, Any] = {}
+
+        def report(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, note="")
+            bar.update(tasks[what], completed=done, total=total)
+
+        result = verify(folder, sample=sample, budget=budget, progress=report)
+    rows = [
+        {
+            "d": row.d,
+            "paths": row.num_paths,
+            "sampled": row.sampled,
+            "within_1e-5": row.exact,
+            "largest_gap": row.largest_gap,
+        }
+        for row in result.dims
+    ]
+    repair = shlex.join(
+        [
+            "amortes",
+            "prior",
+            "generate",
+            str(folder),
+            "--only-shards",
+            format_ranges(result.damaged),
+        ]
+    )
+    if as_json:
+        value = {
+            "shards": result.num_shards,
+            "damaged": result.damaged,
+            "repair": repair if result.damaged else None,
+            "dims": rows,
+        }
+        click.echo(json.dumps(value, indent=2))
+    else:
+        show_rows(rows, as_json=False, title=str(folder))
+        whole = result.num_shards - len(result.damaged)
+        OUT.print(f"{whole} of {result.num_shards} shards are whole.")
+    if result.damaged:
+        for message in result.damaged.values():
+            ERR.print(f"[red]Failed:[/] {escape(message)}", soft_wrap=True)
+        ERR.print(f"Make them again: {escape(repair)}", soft_wrap=True)
+        ctx.exit(EXIT_FAILED_CHECK)

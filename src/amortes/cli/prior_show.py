@@ -1,0 +1,31 @@
+"""`amortes prior show`: look at the prior."""
+
+from pathlib import Path
+
+import click
+
+from amortes.cli.console import OUT
+
+
+@click.command()
+@click.option("--prior", "name", default="robust", show_default=True, help="Name of the prior.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
+@click.option("--context", default=20, show_default=True, type=click.IntRange(1, 200),
+              help="Points of the synthetic trace.")  # fmt: skip
+@click.option("-o", "--output", default="out/prior.png", show_default=True,
+              type=click.Path(dir_okay=False, path_type=Path), help="PNG, SVG or PDF.")  # fmt: skip
+def show(name: str, seed: int, context: int, output: Path) -> None:
+    """Draw sample paths with their maxima in one and two dimensions, and a trace over each.
+
+    \b
+    Example:
+      amortes prior show --prior paper --seed 7 --output out/paper.svg
+    """
+    from amortes.files import atomic_path
+    from amortes.prior.figure import draw_prior
+    from amortes.prior.gp import named_prior
+
+    figure = draw_prior(named_prior(name), seed=seed, context=context)
+    with atomic_path(output) as temporary:
+        figure.savefig(temporary, format=output.suffix.lstrip(".") or "png", dpi=150)
+    OUT.print(f"Wrote {output}", markup=False)

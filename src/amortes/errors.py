@@ -1,0 +1,29 @@
+"""Every error amortes raises on purpose.
+
+All derive from `AmortesError`, so one `except` catches them; each also derives from the built-in
+a caller would expect. A message says what came in, what was expected, and what to do.
+"""
+
+
+class AmortesError(Exception):
+    """Base class of all errors raised on purpose by amortes."""
+
+
+class ConfigError(AmortesError, ValueError):
+    """A configuration value is invalid; the message names the field."""
+
+
+class DataError(AmortesError, ValueError):
+    """An array has the wrong shape, dtype or values."""
+
+
+class FileError(AmortesError, OSError):
+    """A file is missing, truncated, damaged, or was made by something else."""
+
+
+class MissingExtraError(AmortesError, ImportError):
+    """An optional dependency is not installed; the message says which extra brings it."""
+
+
+class TrainingError(AmortesError, RuntimeError):
+    """A training run cannot go on (for instance the loss is no longer finite)."""

@@ -1,0 +1,65 @@
+"""Files that are either whole or absent.
+
+Every file amortes writes goes through `atomic_path`: the data are written to a temporary file in
+the same folder, flushed to disk and then renamed, so that a kill, a crash or a full disk leaves
+the previous version (or nothing) in place, never half a file.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from amortes.errors import FileError
+
+
+@contextlib.contextmanager
+def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path beside `target`; rename it to `target` if the block succeeds."""
+    target = Path(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        # mkstemp creates files readable by their owner only; give them what open() would.
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(target: str | os.PathLike[str], text: str) -> None:
+    """Write `text` to `target` atomically."""
+    with atomic_path(target) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(target: str | os.PathLike[str], value: Any) -> None:
+    """Write `value` to `target` as indented JSON, atomically."""
+    write_text(target, json.dumps(value, indent=2) + "\n")
+
+
+def read_json(source: str | os.PathLike[str]) -> Any:
+    """Read a JSON file; a missing or damaged one is a `FileError` that names it."""
+    try:
+        return json.loads(Path(source).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileError(f"{source} does not exist.") from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise FileError(f"{source} is not valid JSON ({error}).") from error
+
+
+def sha256(source: str | os.PathLike[str]) -> str:
+    """Hex SHA-256 digest of a file."""
+    with Path(source).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,29 @@
+"""Linear algebra that does not give up."""
+
+import torch
+from torch import Tensor
+
+from amortes.errors import DataError
+
+JITTERS = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
+
+
+def cholesky(A: Tensor) -> Tensor:
+    """Lower Cholesky factors of `... x n x n`, adding jitter only to the matrices that need it.
+
+    The jitter is relative to each matrix's mean diagonal and grows until the factorisation works.
+    """
+    L: Tensor
+    L, info = torch.linalg.cholesky_ex(A)
+    scale = A.diagonal(dim1=-2, dim2=-1).mean(-1)
+    for jitter in JITTERS[1:]:
+        failed = info > 0
+        if not failed.any():
+            return L
+        shift = (jitter * scale * failed)[..., None]
+        L, info = torch.linalg.cholesky_ex(A + torch.diag_embed(shift.expand(A.shape[:-1])))
+    if (info > 0).any():
+        raise DataError(
+            "a covariance matrix is not positive definite, or contains NaN or infinity."
+        )
+    return L

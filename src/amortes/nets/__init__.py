@@ -1,0 +1,1 @@
+"""Networks: predictive distributions, the per-cell transformer, the kernel network."""

@@ -1,0 +1,77 @@
+"""What every network offers: condition once, then answer any number of queries.
+
+    state = network.condition(X, y)                     # once per dataset
+    network.predict(state, Xq)                          # q(y | D, x)
+    network.predict(state, Xq, Hint(x=x_star))          # q(y | D, x, x*)        also f*, or both
+    network.gain(state, Xq)                             # distributions of the PES, MES, JES gains
+
+All calls take batches of b datasets, are differentiable in Xq, keep float64, and draw no random
+numbers. y is expected on the scale of the prior (roughly standardised); users' units are handled
+one level up.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from torch import Tensor, nn
+
+from amortes.nets.distributions import Predictive
+from amortes.prior.gp import GPPrior
+
+GAINS = ("pes", "mes", "jes")
+"""Order of the last dimension of `Network.gain`: information about x*, f*, and both."""
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What is assumed known about the optimum: its place, its value, or both."""
+
+    x: Tensor | None = None  # b x d
+    f: Tensor | None = None  # b
+
+
+State = TypeVar("State")
+
+
+class Network(nn.Module, ABC, Generic[State]):
+    """A base network (predictions) and an alpha network (gains) behind one interface."""
+
+    prior: GPPrior
+
+    @abstractmethod
+    def condition(self, X: Tensor, y: Tensor, X_pending: Tensor | None = None) -> State:
+        """Digest the data: X `b x n x d` in the unit cube, y `b x n`, X_pending `b x p x d`.
+
+        Pending points are being evaluated: they count as observed as far as uncertainty goes, but
+        have no value yet.
+        """
+
+    @abstractmethod
+    def predict(self, state: State, Xq: Tensor, hint: Hint | None = None) -> Predictive:
+        """Distribution of a noisy observation y at Xq, `b x q x d`: batch shape `b x q`."""
+
+    @abstractmethod
+    def gain(self, state: State, Xq: Tensor) -> Predictive:
+        """Distribution of the information gained at Xq: batch shape `b x q x 3` (see `GAINS`).
+
+        The acquisition values are its mean.
+        """
+
+    @abstractmethod
+    def base_parameters(self) -> Iterator[nn.Parameter]:
+        """Parameters trained by the base stage and frozen afterwards."""
+
+    @abstractmethod
+    def alpha_parameters(self) -> Iterator[nn.Parameter]:
+        """Parameters trained by the alpha stage."""
+
+    @abstractmethod
+    def start_alpha(self) -> None:
+        """Prepare the alpha stage once the base is trained (for instance copy its trunk)."""
+
+    @property
+    @abstractmethod
+    def config(self) -> Any:
+        """The frozen dataclass this network was built from; stored with its weights."""

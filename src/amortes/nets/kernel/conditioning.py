@@ -1,0 +1,112 @@
+"""Exact Gaussian-process conditioning under each hyperparameter particle.
+
+The constant mean is part of the kernel, k'(x, x') = k(x, x') + t^2 with prior mean m0, so its
+uncertainty is in every variance. With W = L^-1, L the Cholesky factor of the observations'
+covariance,
+
+    m(x) = m0 + k_x' a,    cov(x, x') = k'(x, x') - (W k_x)' (W k_x'),
+
+which turns every later question into matrix products. Points that are being evaluated enter W but
+not a: variances shrink exactly as they will, means stay.
+
+Shapes: b datasets, k particles, n observations (with pending ones), q queries, d dimensions.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from amortes import linalg
+from amortes.nets.kernel.particles import Particles, observed_covariance, radial_slope
+from amortes.prior.gp import GPPrior
+from amortes.prior.kernels import correlation, scaled_square_distance
+
+# Variance of f relative to its prior variance below which a point counts as known.
+VARIANCE_FLOOR = 1e-9
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Posterior of f at q points under each particle."""
+
+    mean: Tensor  # b x k x q
+    variance: Tensor  # b x k x q
+    whitened: Tensor  # b x k x n x q, W k_x: covariances follow by matrix products
+
+    @property
+    def sd(self) -> Tensor:
+        """Posterior standard deviation of f."""
+        return self.variance.sqrt()
+
+
+@dataclass(frozen=True)
+class Conditioned:
+    """Everything that is computed once per dataset."""
+
+    prior: GPPrior
+    particles: Particles
+    X: Tensor  # b x n x d, observed and pending points
+    num_observed: int
+    y: Tensor  # b x num_observed
+    coefficients: Tensor  # b x k x n, the vector a; zero for pending points
+    whitener: Tensor  # b x k x n x n, the matrix W
+
+    def moments(self, Xq: Tensor) -> Moments:
+        """Posterior moments of f at Xq, `b x q x d`."""
+        k_x = self.kernel(self.X, Xq)  # b x k x n x q
+        whitened = self.whitener @ k_x
+        mean = self.prior.mean.loc + (self.coefficients[..., None, :] @ k_x).squeeze(-2)
+        total = self.prior_variance[..., None]
+        variance = total - whitened.square().sum(-2)
+        return Moments(mean, variance.clamp_min(VARIANCE_FLOOR * total.detach()), whitened)
+
+    def covariance(self, Xq: Tensor, at_q: Moments, Xr: Tensor, at_r: Moments) -> Tensor:
+        """Posterior covariance of f between `b x q x d` and `b x r x d`: `b x k x q x r`."""
+        return self.kernel(Xq, Xr) - at_q.whitened.mT @ at_r.whitened
+
+    def kernel(self, X1: Tensor, X2: Tensor) -> Tensor:
+        """Prior covariance with the mean's variance: `b x k x n1 x n2`."""
+        hyper = self.particles.hyper
+        r2 = scaled_square_distance(X1[:, None], X2[:, None], hyper.lengthscale)
+        signal = hyper.output_variance[..., None, None] * correlation(self.prior.kernel, r2)
+        return signal + self.prior.mean.scale**2
+
+    def gradient_kernel(self, X1: Tensor, x: Tensor) -> Tensor:
+        """Prior covariance of f at X1, `b x n x d`, with the gradient at x, `b x d`.
+
+        Returns `b x k x n x d`.
+        """
+        hyper = self.particles.hyper
+        r2 = scaled_square_distance(X1[:, None], x[:, None, None], hyper.lengthscale)
+        slope = hyper.output_variance[..., None, None] * radial_slope(self.prior.kernel, r2)
+        difference = (X1 - x[:, None])[:, None]  # b x 1 x n x d
+        return slope * difference / hyper.lengthscale.square()[..., None, :]
+
+    @property
+    def prior_variance(self) -> Tensor:
+        """Variance of f before any data, with the mean's: `b x k`."""
+        return self.particles.hyper.output_variance + self.prior.mean.scale**2
+
+    @property
+    def noise_variance(self) -> Tensor:
+        """Variance of an observation about f: `b x k`."""
+        return self.particles.hyper.noise_sd.square()
+
+
+def condition(
+    prior: GPPrior, particles: Particles, X: Tensor, y: Tensor, X_pending: Tensor | None = None
+) -> Conditioned:
+    """Factorise once per particle: X `b x n x d`, y `b x n`, X_pending `b x p x d`, float64."""
+    hyper = particles.hyper
+    n = X.shape[1]
+    everything = X if X_pending is None else torch.cat([X, X_pending], dim=1)
+    L = linalg.cholesky(observed_covariance(prior, hyper, everything[:, None]))
+    eye = torch.eye(L.shape[-1], dtype=L.dtype).expand_as(L)
+    whitener = torch.linalg.solve_triangular(L, eye, upper=False)
+    # The leading block of a Cholesky factor, and of its inverse, belongs to the leading points.
+    observed = whitener[..., :n, :n]
+    residual = (y - prior.mean.loc)[:, None, :, None]
+    coefficients = (observed.mT @ (observed @ residual)).squeeze(-1)
+    coefficients = torch.nn.functional.pad(coefficients, (0, L.shape[-1] - n))
+    return Conditioned(prior, particles, everything, n, y, coefficients, whitener)

@@ -1,0 +1,208 @@
+"""The posterior over Gaussian-process hyperparameters, as a few weighted particles.
+
+In the prior's standard normal coordinates z (log lengthscales, log output variance, log noise; the
+constant mean is integrated out exactly), the log posterior of one dataset is
+
+    L(z) = log N(y; m0, K(z) + t^2 11' + s(z)^2 I) - |z|^2 / 2.
+
+A few damped Fisher-scoring steps find its mode,
+
+    gradient  g_i = (a' dK_i a - tr(K^-1 dK_i)) / 2 - z_i,   a = K^-1 (y - m0),
+    Fisher    F_ij = tr(K^-1 dK_i K^-1 dK_j) / 2 + [i = j],
+
+then fixed quasi-random normal points are sent through F^(-1/2), slightly inflated, joined by a few
+from the prior (tiny datasets have heavier tails than a Laplace approximation), and weighted by
+posterior over proposal density. No Markov chain, no random numbers: milliseconds.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from amortes import linalg
+from amortes.prior.gp import GPPrior, Hyperparameters, Kernel
+from amortes.prior.kernels import correlation, scaled_square_distance
+
+# Datasets are worked on in groups whose derivative matrices stay in the cache.
+CACHE_BYTES = 2 << 20
+
+
+@dataclass(frozen=True)
+class Particles:
+    """k weighted hyperparameter settings for each of b datasets."""
+
+    hyper: Hyperparameters  # batch shape b x k; `mean` is the prior location of the mean
+    log_weights: Tensor  # b x k, normalised
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParticleConfig:
+    """Number of particles and effort; measured in docs/log.md, 2026-11-15."""
+
+    count: int = 16
+    prior_share: float = 0.125
+    inflation: float = 1.25
+    steps: int = 10
+
+
+class HyperPosterior:
+    """Log posterior of the latent z for a batch of datasets, with gradient and Fisher matrix."""
+
+    def __init__(self, prior: GPPrior, X: Tensor, y: Tensor) -> None:
+        self.prior, self.X = prior, X  # b x n x d
+        self.b, self.n, self.d = X.shape
+        self.residual = (y - prior.mean.loc)[..., None]  # b x n x 1
+        self.square_differences = (X[:, :, None] - X[:, None]).square().permute(0, 3, 1, 2)
+        self.scales = torch.tensor(
+            [prior.lengthscale.scale] * self.d
+            + [prior.output_variance.scale, prior.noise_sd.scale],
+            dtype=X.dtype,
+        )
+
+    def hyperparameters(self, z: Tensor) -> Hyperparameters:
+        """Hyperparameters at z, `... x (d + 2)`, with the mean at its prior location."""
+        return self.prior.hyperparameters(torch.cat([z, torch.zeros_like(z[..., :1])], -1), self.d)
+
+    def log_density(self, z: Tensor) -> Tensor:
+        """L(z) up to a constant for z, `b x k x (d + 2)`: `b x k`."""
+        hyper = self.hyperparameters(z)
+        K = observed_covariance(self.prior, hyper, self.X[:, None])
+        L = linalg.cholesky(K)
+        r: Tensor = torch.linalg.solve_triangular(
+            L, self.residual[:, None].expand(*K.shape[:-1], 1), upper=False
+        )
+        log_det = L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return -0.5 * r.square().sum((-1, -2)) - log_det - 0.5 * z.square().sum(-1)
+
+    def derivatives(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """L, its gradient and the Fisher matrix at z, `b x (d + 2)`."""
+        hyper = self.hyperparameters(z)
+        r2 = scaled_square_distance(self.X, self.X, hyper.lengthscale)
+        signal = hyper.output_variance[:, None, None] * correlation(self.prior.kernel, r2)
+        L = linalg.cholesky(with_mean_and_noise(self.prior, hyper, signal))
+        K_inv = torch.cholesky_inverse(L)
+        a = K_inv @ self.residual  # b x n x 1
+        # dK is slope (x_k - x'_k)^2 / l_k^2 by log l_k, the signal by log output variance, and
+        # 2 s^2 I by log s. The scalar factors are applied to the results, not to the matrices.
+        slope = hyper.output_variance[:, None, None] * radial_slope(self.prior.kernel, r2)
+        dK = torch.cat([slope[:, None] * self.square_differences, signal[:, None]], dim=1)
+        A = torch.cat([K_inv[:, None] @ dK, K_inv[:, None]], dim=1)  # b x (d + 2) x n x n
+        noise = 2 * hyper.noise_sd.square()[:, None]
+        factor = self.scales * torch.cat(
+            [hyper.lengthscale.square().reciprocal(), torch.ones_like(noise), noise], dim=1
+        )
+        quadratic = torch.cat(
+            [(a.mT[:, None] @ dK @ a[:, None]).flatten(1), a.square().sum(1)], dim=1
+        )
+        trace = A.diagonal(dim1=-2, dim2=-1).sum(-1)
+        gradient = 0.5 * factor * (quadratic - trace) - z
+        fisher = 0.5 * factor[:, :, None] * factor[:, None] * (A.flatten(2) @ A.mT.flatten(2).mT)
+        fisher.diagonal(dim1=-2, dim2=-1).add_(1.0)
+        value = (
+            -0.5 * (self.residual * a).sum((-1, -2))
+            - L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+            - 0.5 * z.square().sum(-1)
+        )
+        return value, gradient, fisher
+
+
+def radial_slope(kernel: Kernel, square_distance: Tensor) -> Tensor:
+    """w(r^2) with dk/d log l_k = w (x_k - x'_k)^2 / l_k^2 at unit output variance.
+
+    The same function gives the covariance with a derivative: cov(f(x), df(x')/dx'_k) =
+    w (x_k - x'_k) / l_k^2, and cov(df/dx_k, df/dx_k) = w(0) / l_k^2 at one point.
+    """
+    if kernel == "se":
+        return correlation(kernel, square_distance)
+    r = (5.0 * square_distance).clamp_min(1e-30).sqrt()
+    return 5.0 / 3.0 * (1.0 + r) * (-r).exp()
+
+
+def with_mean_and_noise(prior: GPPrior, hyper: Hyperparameters, signal: Tensor) -> Tensor:
+    """Covariance of the observations: signal + t^2 11' + s^2 I, the mean integrated out."""
+    K = signal + prior.mean.scale**2
+    K.diagonal(dim1=-2, dim2=-1).add_(hyper.noise_sd.square()[..., None])
+    return K
+
+
+def observed_covariance(prior: GPPrior, hyper: Hyperparameters, X: Tensor) -> Tensor:
+    """Covariance of observations at X, `... x n x d`, under hyperparameters `...`."""
+    r2 = scaled_square_distance(X, X, hyper.lengthscale)
+    signal = hyper.output_variance[..., None, None] * correlation(prior.kernel, r2)
+    return with_mean_and_noise(prior, hyper, signal)
+
+
+def find_mode(posterior: HyperPosterior, steps: int) -> tuple[Tensor, Tensor]:
+    """Mode `b x p` and Fisher matrix there `b x p x p`, by damped Fisher scoring from z = 0."""
+    z = posterior.X.new_zeros(posterior.b, posterior.d + 2)
+    value, gradient, fisher = posterior.derivatives(z)
+    damping = torch.full_like(value, 0.1)
+    eye = torch.eye(z.shape[-1], dtype=z.dtype)
+    for _ in range(steps):
+        damped = fisher + damping[:, None, None] * eye
+        step = torch.cholesky_solve(gradient[..., None], linalg.cholesky(damped)).squeeze(-1)
+        step = step * (2.0 / step.norm(dim=-1, keepdim=True).clamp_min(2.0))
+        z_new = (z + step).clamp(-5.0, 5.0)
+        value_new, gradient_new, fisher_new = posterior.derivatives(z_new)
+        better = value_new >= value
+        z, gradient = (
+            torch.where(better[:, None], new, old)
+            for new, old in ((z_new, z), (gradient_new, gradient))
+        )
+        value = torch.where(better, value_new, value)
+        fisher = torch.where(better[:, None, None], fisher_new, fisher)
+        damping = torch.where(better, 0.2 * damping, 8.0 * damping).clamp(1e-6, 1e6)
+    return z, fisher
+
+
+def infer_particles(prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig) -> Particles:
+    """Weighted hyperparameters for X, `b x n x d`, y, `b x n` (float64)."""
+    _, n, d = X.shape
+    group = max(1, CACHE_BYTES // (8 * (d + 2) * n * n))
+    starts = range(0, len(X), group)
+    parts = [_infer(prior, X[i : i + group], y[i : i + group], config) for i in starts]
+    columns = zip(*(p.hyper.tensors() for p in parts), strict=True)
+    hyper = Hyperparameters(*(torch.cat(column) for column in columns))
+    return Particles(hyper, torch.cat([p.log_weights for p in parts]))
+
+
+def _infer(prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig) -> Particles:
+    posterior = HyperPosterior(prior, X, y)
+    p = posterior.d + 2
+    mode, fisher = find_mode(posterior, config.steps)
+    from_prior = round(config.prior_share * config.count)
+    points = normal_points(p, config.count).to(X.dtype)
+    factor = torch.linalg.cholesky(fisher)
+    local = torch.linalg.solve_triangular(
+        factor.mT, config.inflation * points[from_prior:].T.expand(posterior.b, -1, -1), upper=True
+    ).mT
+    z = torch.cat(
+        [points[:from_prior].expand(posterior.b, -1, -1), mode[:, None] + local], dim=1
+    )  # b x k x p
+    whitened = (z - mode[:, None]) @ factor / config.inflation
+    log_local = (
+        factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)[:, None]
+        - p * math.log(config.inflation)
+        - 0.5 * whitened.square().sum(-1)
+    )
+    log_prior = -0.5 * z.square().sum(-1)
+    share = from_prior / config.count
+    log_proposal = torch.logaddexp(
+        log_local + math.log1p(-share), log_prior + (math.log(share) if share else -math.inf)
+    )
+    log_weights = torch.log_softmax(posterior.log_density(z) - log_proposal, dim=-1)
+    return Particles(posterior.hyperparameters(z), log_weights)
+
+
+@lru_cache(maxsize=256)
+def normal_points(dim: int, count: int) -> Tensor:
+    """`count x dim` quasi-random standard normal points, float64; always the same."""
+    sobol: Any = SobolEngine  # untyped in torch
+    U: Tensor = sobol(dim, scramble=True, seed=1).draw(count, dtype=torch.float64)
+    points: Tensor = torch.special.ndtri(U.clamp(1e-6, 1 - 1e-6))
+    return points

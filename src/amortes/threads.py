@@ -1,0 +1,17 @@
+"""Work on one thread, so that results do not depend on how many cores there are."""
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+
+
+@contextlib.contextmanager
+def single_thread() -> Iterator[None]:
+    """Run the block with one intra-op thread: sums are then taken in the same order everywhere."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,83 @@
+import dataclasses
+
+import torch
+
+from amortes.nets.kernel.conditioning import condition
+from amortes.nets.kernel.particles import ParticleConfig, infer_particles
+from amortes.prior.gp import PRIORS, Hyperparameters, Marginal
+from amortes.prior.posterior import exact_posterior
+from amortes.prior.tasks import TaskBatch
+
+PRIOR = PRIORS["robust"]
+
+
+def test_moments_are_the_exact_posterior_when_the_mean_is_known(task: TaskBatch) -> None:
+    prior = dataclasses.replace(PRIOR, mean=Marginal.fixed(0.3))
+    particles = infer_particles(prior, task.X, task.y, ParticleConfig(count=4))
+    at = condition(prior, particles, task.X, task.y).moments(task.Xq)
+    for p in range(4):
+        hyper = particles.hyper[:, p]
+        mean, variance = exact_posterior(prior.kernel, hyper, task.X, task.y, task.Xq)
+        assert torch.allclose(at.mean[:, p], mean, atol=1e-7)
+        assert torch.allclose(at.variance[:, p], variance, atol=1e-7)
+
+
+def test_the_unknown_mean_is_integrated_out(task: TaskBatch) -> None:
+    # Average the exact posterior over the mean's own posterior, by quadrature.
+    particles = infer_particles(PRIOR, task.X, task.y, ParticleConfig(count=2))
+    conditioned = condition(PRIOR, particles, task.X, task.y)
+    at = conditioned.moments(task.Xq)
+    offsets = torch.linspace(-2.5, 2.5, 801, dtype=torch.float64)
+    hyper = particles.hyper[:, 0]
+    means, variances, weights = [], [], []
+    for offset in offsets:
+        shifted = dataclasses.replace(hyper, mean=torch.full_like(hyper.mean, offset))
+        m, v = exact_posterior(PRIOR.kernel, shifted, task.X, task.y, task.Xq)
+        means.append(m)
+        variances.append(v)
+        weights.append(_log_marginal(shifted, task) - 0.5 * (offset / 0.5) ** 2)
+    w = torch.stack(weights).softmax(0)[..., None]
+    m, v = torch.stack(means), torch.stack(variances)
+    mean = (w * m).sum(0)
+    assert torch.allclose(at.mean[:, 0], mean, atol=1e-5)
+    total = (w * (v + m.square())).sum(0) - mean.square()
+    assert torch.allclose(at.variance[:, 0], total, atol=1e-5)
+
+
+def _log_marginal(hyper: Hyperparameters, task: TaskBatch) -> torch.Tensor:
+    from amortes.prior.kernels import covariance
+
+    n = task.X.shape[1]
+    K = covariance(PRIOR.kernel, hyper, task.X, task.X)
+    K = K + hyper.noise_sd.square()[:, None, None] * torch.eye(n, dtype=K.dtype)
+    r = (task.y - hyper.mean[:, None])[..., None]
+    square = (r * torch.linalg.solve(K, r)).sum((-1, -2))
+    log_density: torch.Tensor = -0.5 * (square + torch.linalg.slogdet(K)[1])
+    return log_density
+
+
+def test_pending_points_shrink_variances_like_observations_and_leave_means(task: TaskBatch) -> None:
+    particles = infer_particles(PRIOR, task.X, task.y, ParticleConfig(count=3))
+    plain = condition(PRIOR, particles, task.X, task.y).moments(task.Xq)
+    pending = task.Xq[:, :2]
+    waiting = condition(PRIOR, particles, task.X, task.y, pending).moments(task.Xq)
+    X = torch.cat([task.X, pending], dim=1)
+    y = torch.cat([task.y, torch.zeros(3, 2, dtype=torch.float64)], dim=1)
+    observed = condition(PRIOR, particles, X, y).moments(task.Xq)
+    assert torch.allclose(waiting.mean, plain.mean, atol=1e-9)
+    assert torch.allclose(waiting.variance, observed.variance, atol=1e-9)
+    assert (waiting.variance <= plain.variance + 1e-12).all()
+
+
+def test_covariances_agree_with_conditioning_on_one_more_point(task: TaskBatch) -> None:
+    # Observing a point without noise removes cov^2 / var from the variance elsewhere.
+    particles = infer_particles(PRIOR, task.X, task.y, ParticleConfig(count=3))
+    conditioned = condition(PRIOR, particles, task.X, task.y)
+    at = conditioned.moments(task.Xq)
+    cov = conditioned.covariance(task.Xq, at, task.Xq, at)
+    assert torch.allclose(cov.diagonal(dim1=-2, dim2=-1), at.variance, atol=1e-8)
+    assert torch.allclose(cov, cov.mT, atol=1e-10)
+    noise = conditioned.noise_variance[..., None]
+    expected = at.variance - cov[..., 0].square() / (at.variance[..., :1] + noise)
+    more = condition(PRIOR, particles, task.X, task.y, task.Xq[:, :1]).moments(task.Xq)
+    assert torch.allclose(more.variance, expected, atol=1e-7)

@@ -1,0 +1,67 @@
+import pytest
+import torch
+
+from amortes.nets.kernel.conditioning import Conditioned, condition
+from amortes.nets.kernel.landmarks import LandmarkConfig, find_landmarks, textbook_gains
+from amortes.nets.kernel.particles import ParticleConfig, infer_particles
+from amortes.prior.gp import PRIORS
+from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
+
+PRIOR = PRIORS["robust"]
+
+
+def conditioned_on(task: TaskBatch, count: int = 4) -> Conditioned:
+    particles = infer_particles(PRIOR, task.X, task.y, ParticleConfig(count=count))
+    return condition(PRIOR, particles, task.X, task.y)
+
+
+def test_draws_are_consistent(task: TaskBatch) -> None:
+    landmarks = find_landmarks(conditioned_on(task), LandmarkConfig())
+    assert landmarks.X.shape == (3, 64, 2)
+    assert ((landmarks.X >= 0) & (landmarks.X <= 1)).all()
+    assert torch.allclose(landmarks.share.sum(1), torch.ones(3, dtype=torch.float64))
+    at = conditioned_on(task).moments(landmarks.X)
+    assert torch.allclose(at.mean, landmarks.moments.mean, atol=1e-8)
+    assert torch.allclose(at.variance, landmarks.moments.variance, atol=1e-8)
+
+
+def test_landmarks_come_close_to_the_true_optimum() -> None:
+    config = TaskConfig(batch_size=40, num_queries=1)
+    for d, n in ((1, 10), (2, 30)):
+        task = TaskStream(PRIOR, 9, config).batch_of(0, d, n)
+        landmarks = find_landmarks(conditioned_on(task), LandmarkConfig())
+        nearest = (landmarks.X - task.optimum.x[:, None]).norm(dim=-1).amin(1)
+        assert nearest.median() < 0.05
+
+
+def test_textbook_gains_are_positive_bounded_and_vanish_at_known_points() -> None:
+    task = TaskStream(PRIOR, 9, TaskConfig(batch_size=20, num_queries=30)).batch_of(0, 1, 6)
+    conditioned = conditioned_on(task)
+    landmarks = find_landmarks(conditioned, LandmarkConfig())
+    for Xq, limit in ((task.Xq, 20.0), (task.X, 20.0)):
+        at = conditioned.moments(Xq)
+        cross = conditioned.covariance(Xq, at, landmarks.X, landmarks.moments)
+        gains = textbook_gains(conditioned, landmarks, at, cross)
+        assert gains.shape == (*Xq.shape[:2], 3)
+        assert (gains >= 0).all()
+        w = conditioned.particles.log_weights.exp()[..., None]
+        ratio = at.variance / conditioned.noise_variance[..., None]
+        reducible = 0.5 * (w * (1 + ratio).log()).sum(1)
+        assert (gains[..., 1] <= reducible + 1e-9).all()
+        assert (gains < limit).all()
+
+
+def test_few_observations_are_enough() -> None:
+    task = TaskStream(PRIOR, 9, TaskConfig(batch_size=2, num_queries=3)).batch_of(0, 3, 1)
+    assert find_landmarks(conditioned_on(task), LandmarkConfig()).X.shape == (2, 64, 3)
+
+
+@pytest.mark.parametrize("d", [1, 20])
+def test_any_dimension(d: int) -> None:
+    from amortes.prior.gp import GPPrior
+
+    prior = GPPrior(max_dim=20)
+    task = TaskStream(prior, 1, TaskConfig(batch_size=2, num_queries=3)).batch_of(0, d, 4)
+    particles = infer_particles(prior, task.X, task.y, ParticleConfig(count=4))
+    landmarks = find_landmarks(condition(prior, particles, task.X, task.y), LandmarkConfig())
+    assert landmarks.value.isfinite().all()

@@ -1,0 +1,140 @@
+import pytest
+import torch
+from torch import Tensor
+
+from amortes.errors import ConfigError
+from amortes.nets.base import Hint
+from amortes.nets.kernel import KernelConfig, KernelNetwork
+from amortes.prior.gp import PRIORS, GPPrior
+from amortes.prior.tasks import TaskBatch
+
+
+def hints(task: TaskBatch) -> list[Hint | None]:
+    o = task.optimum
+    return [None, Hint(x=o.x), Hint(f=o.f), Hint(o.x, o.f)]
+
+
+def test_the_untrained_network_is_almost_the_closed_form(
+    network: KernelNetwork, task: TaskBatch
+) -> None:
+    state = network.condition(task.X, task.y)
+    for hint in hints(task):
+        learned = network.predict(state, task.Xq, hint)
+        network.use_correction = False
+        closed = network.predict(state, task.Xq, hint)
+        network.use_correction = True
+        sd = closed.variance.sqrt()
+        assert ((learned.mean - closed.mean).abs() < 0.2 * sd).all()
+        assert ((learned.variance.sqrt() / sd).log().abs() < 0.3).all()
+
+
+def test_batches_equal_single_datasets_and_states_can_be_reused(
+    network: KernelNetwork, task: TaskBatch
+) -> None:
+    whole = network.condition(task.X, task.y)
+    alone = network.condition(task.X[1:2], task.y[1:2])
+    for _ in range(2):
+        for hint, single in zip(
+            hints(task),
+            [None, *(Hint(h.x[1:2] if h.x is not None else None,
+                          h.f[1:2] if h.f is not None else None)
+                     for h in hints(task) if h is not None)],
+            strict=True,
+        ):  # fmt: skip
+            a = network.predict(whole, task.Xq, hint)
+            b = network.predict(alone, task.Xq[1:2], single)
+            assert torch.allclose(a.mean[1:2], b.mean, atol=1e-4)
+        gain = network.gain(whole, task.Xq).mean
+        assert torch.allclose(gain[1:2], network.gain(alone, task.Xq[1:2]).mean, atol=1e-4)
+
+
+def test_queries_do_not_see_each_other_and_row_order_does_not_matter(
+    network: KernelNetwork, task: TaskBatch
+) -> None:
+    state = network.condition(task.X, task.y)
+    order = torch.randperm(7, generator=torch.Generator().manual_seed(0))
+    shuffled = network.condition(task.X[:, order], task.y[:, order])
+    for call in (network.predict, network.gain):
+        whole = call(state, task.Xq).mean
+        assert torch.allclose(whole[:, :2], call(state, task.Xq[:, :2]).mean, atol=1e-6)
+        assert torch.allclose(whole, call(shuffled, task.Xq).mean, atol=1e-4)
+
+
+def test_gradients_in_the_queries(network: KernelNetwork, task: TaskBatch) -> None:
+    state = network.condition(task.X, task.y)
+    Xq = task.Xq[:, :3].clone().requires_grad_()
+
+    def value(X: Tensor) -> Tensor:
+        return network.gain(state, X).mean.sum() + network.predict(state, X).mean.sum()
+
+    (gradient,) = torch.autograd.grad(value(Xq), Xq)
+    # Finite differences through float32 layers: a coarse step and a coarse tolerance.
+    h = 1e-3
+    for i, j, k in ((0, 0, 0), (1, 2, 1), (2, 1, 0)):
+        up, down = Xq.detach().clone(), Xq.detach().clone()
+        up[i, j, k] += h
+        down[i, j, k] -= h
+        slope = (value(up) - value(down)) / (2 * h)
+        assert float(gradient[i, j, k]) == pytest.approx(float(slope.detach()), rel=0.1, abs=0.05)
+
+
+def test_dtypes_are_kept_and_no_random_numbers_are_drawn(
+    network: KernelNetwork, task: TaskBatch
+) -> None:
+    random = torch.get_rng_state()
+    for dtype in (torch.float32, torch.float64):
+        state = network.condition(task.X.to(dtype), task.y.to(dtype))
+        for hint in hints(task):
+            assert network.predict(state, task.Xq.to(dtype), hint).mean.dtype == dtype
+        assert network.gain(state, task.Xq.to(dtype)).mean.dtype == dtype
+    assert torch.equal(torch.get_rng_state(), random)
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["one", "many", "high-d", "duplicates", "constant", "noise-free", "noisy", "far", "pool"],
+)
+def test_hard_data(case: str) -> None:
+    prior = GPPrior(max_dim=20)
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        network = KernelNetwork(KernelConfig(), prior).eval()
+    rng = torch.Generator().manual_seed(2)
+    n, d = {"one": (1, 1), "many": (300, 3), "high-d": (40, 20)}.get(case, (12, 2))
+    X = torch.rand(1, n, d, generator=rng, dtype=torch.float64)
+    y = (6 * X).sin().sum(-1)
+    if case == "duplicates":
+        X = X[:, :3].repeat(1, 4, 1)
+        y = y[:, :3].repeat(1, 4)
+    if case == "constant":
+        y = torch.zeros_like(y)
+    if case == "noisy":
+        y = 5 * torch.randn(1, n, generator=rng, dtype=torch.float64)
+    if case == "far":
+        y = y + 50
+    if case == "pool":
+        X = X.round()
+    state = network.condition(X, y, X[:, :1] + 0.1)
+    Xq = torch.cat([X[:, :4], torch.rand(1, 8, d, generator=rng, dtype=torch.float64)], dim=1)
+    x_star, f_star = torch.ones(1, d, dtype=torch.float64), y.amax(1) + 0.1
+    for hint in (None, Hint(x=x_star), Hint(f=f_star), Hint(x_star, f_star)):
+        predictive = network.predict(state, Xq, hint)
+        assert predictive.mean.isfinite().all()
+        assert (predictive.variance > 0).all()
+        assert predictive.entropy().isfinite().all()
+    assert network.gain(state, Xq).mean.isfinite().all()
+
+
+def test_stages_own_different_parameters(network: KernelNetwork) -> None:
+    base = {id(p) for p in network.base_parameters()}
+    alpha = {id(p) for p in network.alpha_parameters()}
+    assert not base & alpha
+    assert base | alpha == {id(p) for p in network.parameters()}
+
+
+def test_invalid_values_name_the_field() -> None:
+    with pytest.raises(ConfigError, match="components"):
+        KernelConfig(components=0)
+    with pytest.raises(ConfigError, match="gain_width"):
+        KernelConfig(gain_width=30)
+    assert KernelNetwork(KernelConfig(gain_width=32), PRIORS["paper"]).config.gain_width == 32

@@ -1,0 +1,79 @@
+from typing import Any
+
+import pytest
+import torch
+from scipy.optimize import minimize
+
+from amortes.errors import ConfigError
+from amortes.prior.gp import PRIORS
+from amortes.prior.newton import NewtonConfig, maximise, starting_points
+from amortes.prior.paths import Paths
+from amortes.random import derive_seeds, generator
+
+
+def some_paths(d: int, count: int) -> Paths:
+    seeds = derive_seeds(21, d, count=count)
+    return Paths.sample("se", PRIORS["robust"].sample(seeds, d), seeds)
+
+
+def test_one_dimension_against_a_fine_grid() -> None:
+    paths = some_paths(1, 40).to(torch.float64)
+    grid = torch.linspace(0, 1, 20_001, dtype=torch.float64)[:, None].expand(40, -1, -1)
+    found = maximise(paths)
+    assert (found.f >= paths(grid).amax(1) - 1e-9).all()
+
+
+def _descent(x: Any, path: Paths) -> tuple[float, Any]:
+    """Minus the path and its gradient, for SciPy."""
+    X = torch.as_tensor(x)[None, None]
+    return -float(path(X)), -path.gradient(X)[0, 0].numpy()
+
+
+@pytest.mark.parametrize("d", [2, 6])
+def test_many_bounded_quasi_newton_runs_find_nothing_higher(d: int) -> None:
+    paths = some_paths(d, 3).to(torch.float64)
+    found = maximise(paths)
+    starts = torch.rand(8, d, generator=generator(3), dtype=torch.float64)
+    for i in range(paths.b):
+        path = paths[i : i + 1]
+        for x0 in starts:
+            result = minimize(_descent, x0.numpy(), path, "L-BFGS-B", jac=True, bounds=[(0, 1)] * d)  # type: ignore[call-overload]
+            assert -result.fun <= found.f[i] + 1e-6
+
+
+@pytest.mark.parametrize("d", [1, 4, 16])
+def test_the_result_is_in_the_cube_and_attained_in_both_dtypes(d: int) -> None:
+    paths = some_paths(d, 5)
+    for p in (paths, paths.to(torch.float64)):
+        found = maximise(p)
+        assert found.x.dtype == found.f.dtype == p.dtype
+        assert ((found.x >= 0) & (found.x <= 1)).all()
+        assert torch.allclose(p(found.x[:, None])[:, 0], found.f, atol=1e-5)
+
+
+def test_precision_against_a_search_with_thirty_times_the_budget() -> None:
+    paths = some_paths(6, 32)
+    best = maximise(paths, NewtonConfig.for_dim(6, budget=30)).f
+    assert (maximise(paths).f >= best - 1e-5).float().mean() >= 0.95
+
+
+def test_the_search_is_deterministic_and_does_not_depend_on_the_batch() -> None:
+    paths = some_paths(3, 9)
+    state = torch.get_rng_state()
+    whole, again = maximise(paths), maximise(paths)
+    assert torch.equal(whole.x, again.x)
+    assert torch.allclose(maximise(paths[4:5]).f, whole.f[4:5], atol=1e-6)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_starting_points_cover_the_faces() -> None:
+    X = starting_points(3, 512)
+    assert ((X >= 0) & (X <= 1)).all()
+    assert 0.1 < ((X == 0) | (X == 1)).double().mean() < 0.5
+
+
+def test_invalid_budgets_name_the_field() -> None:
+    with pytest.raises(ConfigError, match="num_points"):
+        NewtonConfig(num_points=0)
+    with pytest.raises(ConfigError, match="fine_starts"):
+        NewtonConfig(fine_starts=64)

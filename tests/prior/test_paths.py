@@ -1,0 +1,78 @@
+import math
+
+import pytest
+import torch
+
+from amortes.prior.gp import PRIORS, Hyperparameters, Kernel
+from amortes.prior.kernels import covariance
+from amortes.prior.paths import CHUNK, Paths
+from amortes.random import derive_seeds, generator
+
+
+def some_paths(d: int, count: int, dtype: torch.dtype = torch.float64) -> Paths:
+    seeds = derive_seeds(11, d, count=count)
+    return Paths.sample("se", PRIORS["robust"].sample(seeds, d), seeds, dtype=dtype)
+
+
+@pytest.mark.parametrize("kernel", ["se", "matern52"])
+def test_covariance_of_many_paths_is_the_kernel(kernel: Kernel) -> None:
+    count = 20_000
+    one = torch.ones(count, dtype=torch.float64)
+    hyper = Hyperparameters(
+        torch.tensor([0.3, 0.8], dtype=torch.float64).expand(count, 2),
+        2.0 * one,
+        0.1 * one,
+        0.7 * one,
+    )
+    paths = Paths.sample(kernel, hyper, derive_seeds(1, count=count), num_features=64)
+    X = torch.rand(6, 2, generator=generator(2))
+    values = paths(X.expand(count, -1, -1)).double()
+    centred = values - 0.7
+    empirical = centred.T @ centred / count
+    expected = covariance(kernel, hyper[0], X.double(), X.double())
+    # Var of a product of two Gaussians with variance 2 and covariance c is 4 + c^2 <= 8; five
+    # standard errors for the largest of 21 entries, and a little for the features' kurtosis.
+    assert (empirical - expected).abs().max() < 5 * 1.1 * math.sqrt(8 / count)
+    assert values.mean(0).sub(0.7).abs().max() < 5 * math.sqrt(2 / count)
+
+
+@pytest.mark.parametrize("d", [1, 3, 16])
+def test_derivatives_agree_with_autograd(d: int) -> None:
+    paths = some_paths(d, 2)
+    X = torch.rand(2, 4, d, generator=generator(d), dtype=torch.float64, requires_grad=True)
+    (g,) = torch.autograd.grad(paths(X).sum(), X, create_graph=True)
+    assert torch.allclose(paths.gradient(X.detach()), g, atol=1e-9)
+    rows = [torch.autograd.grad(g[..., k].sum(), X, retain_graph=True)[0] for k in range(d)]
+    assert torch.allclose(paths.hessian(X.detach()), torch.stack(rows, -2), atol=1e-8)
+
+
+def test_a_path_depends_on_its_own_seed_only_and_is_one_function_in_both_dtypes() -> None:
+    seeds = derive_seeds(5, count=4)
+    hyper = PRIORS["paper"].sample(seeds, 2)
+    X = torch.rand(4, 3, 2, generator=generator(6))
+    whole = Paths.sample("matern52", hyper, seeds)(X)
+    alone = Paths.sample("matern52", hyper[2:3], seeds[2:3])(X[2:3])
+    assert torch.allclose(whole[2:3], alone, atol=1e-6)
+    double = Paths.sample("matern52", hyper, seeds, dtype=torch.float64)(X.double())
+    assert double.dtype == torch.float64
+    assert torch.allclose(whole.double(), double, atol=2e-4)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, CHUNK // 500 + 3])
+def test_chunks_do_not_show(n: int) -> None:
+    paths = some_paths(2, 3)
+    X = torch.rand(3, n, 2, generator=generator(n), dtype=torch.float64)
+    whole = paths.mean[:, None] + paths.waves(X)[0].sum(-1)
+    assert paths(X).shape == (3, n)
+    assert torch.allclose(paths(X), whole, atol=1e-12)
+
+
+def test_reflection_and_permutation_move_the_function() -> None:
+    paths = some_paths(3, 2)
+    X = torch.rand(2, 5, 3, generator=generator(9), dtype=torch.float64)
+    mask = torch.tensor([[True, False, True], [False, False, True]])
+    mirrored = torch.where(mask[:, None], 1 - X, X)
+    assert torch.allclose(paths.reflected(mask)(X), paths(mirrored), atol=1e-10)
+    order = torch.tensor([[2, 0, 1], [1, 0, 2]])
+    moved = X.gather(2, order[:, None].expand_as(X))
+    assert torch.allclose(paths.permuted(order)(moved), paths(X), atol=1e-10)

@@ -1,0 +1,41 @@
+from pathlib import Path
+
+import pytest
+
+from amortes.errors import FileError
+from amortes.files import atomic_path, read_json, sha256, write_json, write_text
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path: Path) -> None:
+    target = tmp_path / "a.txt"
+    write_text(target, "old")
+
+    def fail() -> None:
+        with atomic_path(target) as temporary:
+            temporary.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_json_round_trip_makes_folders(tmp_path: Path) -> None:
+    target = tmp_path / "new" / "folder" / "a.json"
+    write_json(target, {"a": [1, 2.5, None]})
+    assert read_json(target) == {"a": [1, 2.5, None]}
+    assert target.stat().st_mode & 0o444 == 0o444
+
+
+def test_missing_and_damaged_json_are_named(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"gone\.json does not exist"):
+        read_json(tmp_path / "gone.json")
+    (tmp_path / "bad.json").write_text("{")
+    with pytest.raises(FileError, match=r"bad\.json is not valid JSON"):
+        read_json(tmp_path / "bad.json")
+
+
+def test_sha256_of_a_known_text(tmp_path: Path) -> None:
+    write_text(tmp_path / "abc", "abc")
+    assert sha256(tmp_path / "abc").startswith("ba7816bf8f01cfea")
