@@ -10,7 +10,7 @@ from amortes.random import derive_seeds
 
 
 def test_paper_prior_matches_its_specification() -> None:
-    seeds = derive_seeds(0, count=4000)
+    seeds = derive_seeds(17, count=4000)
     for d in (1, 6):
         hyper = named_prior("paper").sample(seeds, d)
         log_l = hyper.lengthscale.log()

@@ -8,6 +8,7 @@ With r^2 = sum_k (x_k - x'_k)^2 / l_k^2:
 
 import math
 
+import torch
 from torch import Tensor
 
 from amortes.prior.gp import Hyperparameters, Kernel
@@ -17,9 +18,10 @@ def scaled_square_distance(X1: Tensor, X2: Tensor, lengthscale: Tensor) -> Tenso
     """r^2 between `... x n1 x d` and `... x n2 x d`, lengthscales `... x d`: `... x n1 x n2`."""
     A = X1 / lengthscale.unsqueeze(-2)
     B = X2 / lengthscale.unsqueeze(-2)
-    # |a - b|^2 = |a|^2 + |b|^2 - 2ab is a matrix product, and cancels only near r = 0.
-    square = A.square().sum(-1).unsqueeze(-1) + B.square().sum(-1).unsqueeze(-2)
-    return (square - 2 * A @ B.mT).clamp_min(0.0)
+    # |a - b|^2 = (-2a, |a|^2, 1) . (b, 1, |b|^2): one matrix product, as fast as memory allows.
+    A = torch.cat([-2 * A, A.square().sum(-1, keepdim=True), torch.ones_like(A[..., :1])], dim=-1)
+    B = torch.cat([B, torch.ones_like(B[..., :1]), B.square().sum(-1, keepdim=True)], dim=-1)
+    return (A @ B.mT).clamp_min(0.0)
 
 
 def correlation(kernel: Kernel, square_distance: Tensor) -> Tensor:

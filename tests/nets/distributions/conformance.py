@@ -215,6 +215,15 @@ class PredictiveConformance(ABC):
             part.log_prob(y[0, 0]), predictive.log_prob(y[0].expand(BATCH))[1]
         )
 
+    def test_a_batch_of_one_without_dimensions(self) -> None:
+        one, y = self.make(torch.float64)[1, 0], torch.tensor(0.4, dtype=torch.float64)
+        values = [one.mean, one.variance, one.entropy(), one.log_prob(y), one.cdf(y), one.icdf(y)]
+        values += [one.cross_entropy(y, y), one.log_expected_improvement(y)]
+        values += [one.probability_of_improvement(y), one.sample(torch.Generator())]
+        assert all(value.shape == () for value in values)
+        assert one.sample(torch.Generator(), (2, 3)).shape == (2, 3)
+        assert one.log_prob(torch.zeros(5).double()).shape == (5,)
+
     @pytest.mark.parametrize("dtype", DTYPES)
     def test_extremes_are_finite_with_finite_gradients(self, dtype: torch.dtype) -> None:
         for offset in (-1e4, -40.0, 0.0, 40.0, 1e4):

@@ -15,13 +15,7 @@ from amortes.errors import DataError
 from amortes.nets.distributions.base import Index, Predictive, expand_to, index_batch
 from amortes.nets.distributions.mixture_cross_entropy import NODES, mixture_cross_entropy
 from amortes.nets.distributions.mixture_entropy import SPACING, mixture_entropy
-from amortes.nets.distributions.normal import (
-    log_h,
-    log_ndtr,
-    log_normal,
-    log_sum_exp,
-    ndtr,
-)
+from amortes.nets.distributions.normal import log_h, log_ndtr, log_normal, log_sum_exp, ndtr
 
 MAX_ROOT_STEPS = 200
 
@@ -118,7 +112,7 @@ class GaussianMixture(Predictive):
             noise = torch.randn(
                 means.shape, generator=generator, dtype=means.dtype, device=means.device
             )
-            return (means + sds * noise).mT.reshape(*shape, *self.batch_shape)
+            return (means + sds * noise).mT.reshape(shape + self.batch_shape)
 
     def affine(self, scale: Tensor, shift: Tensor) -> "GaussianMixture":
         """Again a mixture; `scale` may have any signs, but no zeros."""

@@ -205,7 +205,7 @@ class Riemann(Predictive):
         samples, batch = bar.shape[:lead], bar.shape[lead:]
         index = bar.reshape(-1, *batch).movedim(0, -1)
         picked = table.expand(*batch, table.shape[-1]).gather(-1, index)
-        return picked.movedim(-1, 0).reshape(*samples, *batch)
+        return picked.movedim(-1, 0).reshape(samples + batch)
 
     def _search(self, cumulative: Tensor, p: Tensor) -> Tensor:
         """The first bar of a `... x m` table of cumulative mass that reaches p."""
@@ -214,4 +214,4 @@ class Riemann(Predictive):
         values = p.reshape(-1, *batch).movedim(0, -1).contiguous()
         table = cumulative.expand(*batch, cumulative.shape[-1]).contiguous()
         bar = torch.searchsorted(table, values).clamp_max(table.shape[-1] - 1)
-        return bar.movedim(-1, 0).reshape(*samples, *batch)
+        return bar.movedim(-1, 0).reshape(samples + batch)

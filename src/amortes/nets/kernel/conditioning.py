@@ -12,6 +12,7 @@ not a: variances shrink exactly as they will, means stay.
 Shapes: b datasets, k particles, n observations (with pending ones), q queries, d dimensions.
 """
 
+import dataclasses
 from dataclasses import dataclass
 
 import torch
@@ -82,6 +83,18 @@ class Conditioned:
         slope = hyper.output_variance[..., None, None] * radial_slope(self.prior.kernel, r2)
         difference = (X1 - x[:, None])[:, None]  # b x 1 x n x d
         return slope * difference / hyper.lengthscale.square()[..., None, :]
+
+    def heaviest(self, count: int) -> "Conditioned":
+        """The same with the `count` particles of largest weight only, renormalised."""
+        log_weights, index = self.particles.log_weights.topk(count, dim=1)
+        rows = torch.arange(len(index))[:, None]
+        particles = Particles(self.particles.hyper[rows, index], log_weights.log_softmax(1))
+        return dataclasses.replace(
+            self,
+            particles=particles,
+            coefficients=self.coefficients[rows, index],
+            whitener=self.whitener[rows, index],
+        )
 
     @property
     def prior_variance(self) -> Tensor:

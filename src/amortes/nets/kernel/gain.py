@@ -5,9 +5,9 @@ An evaluation at x is worth what it tells about the places where the optimum may
 between the points, averaged over particles, enter the attention as bias and as values. Nothing
 depends on the number of observations or dimensions.
 
-The gain is predicted in units of a textbook estimate u(x) (`landmarks.textbook_gains`) plus a small
-share of the reducible entropy log(1 + v / s^2) / 2, so that gains of 1e-4 nats late in an
-optimisation are resolved as well as those of 1 nat at its beginning.
+The gain is predicted in units of a textbook estimate (`landmarks.textbook_gains`) plus a small share
+of the reducible entropy log(1 + v / s^2) / 2, so that gains of 1e-4 nats late in an optimisation
+are resolved as well as those of 1 nat at its beginning.
 """
 
 import torch
@@ -21,7 +21,9 @@ LANDMARK_FEATURES = 10
 QUERY_FEATURES = 14
 EDGE_FEATURES = 4
 
-# Share of the reducible entropy, and nats, added to the textbook gain to make the unit.
+# Shares of the joint gain and of the reducible entropy, and nats, added to the textbook gain to
+# make the unit.
+JOINT_SHARE = 0.2
 REDUCIBLE_SHARE = 0.02
 SMALLEST_UNIT = 1e-5
 
@@ -155,7 +157,8 @@ def unit(conditioned: Conditioned, at_q: Moments, textbook: Tensor) -> Tensor:
     w = conditioned.particles.log_weights.exp()[..., None]
     ratio = at_q.variance / conditioned.noise_variance[..., None]
     reducible = 0.5 * (w * (1.0 + ratio).log()).sum(1)[..., None]
-    return textbook + REDUCIBLE_SHARE * reducible + SMALLEST_UNIT
+    joint = textbook[..., 2:]  # knows more than the other two, so bounds them
+    return textbook + JOINT_SHARE * joint + REDUCIBLE_SHARE * reducible + SMALLEST_UNIT
 
 
 def edges(conditioned: Conditioned, at_q: Moments, at_m: Moments, cross: Tensor) -> Tensor:

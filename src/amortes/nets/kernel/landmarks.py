@@ -22,6 +22,10 @@ from amortes.nets.kernel.particles import normal_points
 from amortes.prior.newton import starting_points
 
 
+# A rough score is enough to choose candidates, and most of the weight is on a few particles.
+SCORING_PARTICLES = 4
+
+
 @dataclass(frozen=True, kw_only=True)
 class LandmarkConfig:
     """How many candidates are looked at, and how many stay."""
@@ -49,8 +53,9 @@ def find_landmarks(conditioned: Conditioned, config: LandmarkConfig) -> Landmark
     """The most promising of the candidates, and joint draws of f on them."""
     b, _, d = conditioned.X.shape
     candidates = _candidates(conditioned, config)
-    at = conditioned.moments(candidates)
-    w = conditioned.particles.log_weights.exp()[..., None]
+    few = conditioned.heaviest(min(SCORING_PARTICLES, conditioned.particles.log_weights.shape[1]))
+    at = few.moments(candidates)
+    w = few.particles.log_weights.exp()[..., None]
     mean = (w * at.mean).sum(1)
     sd = (w * (at.variance + at.mean.square())).sum(1).sub(mean.square()).clamp_min(1e-12).sqrt()
     # Half by the odds of beating the best mean, half by an optimistic bound.
@@ -59,13 +64,8 @@ def find_landmarks(conditioned: Conditioned, config: LandmarkConfig) -> Landmark
     bound = (mean + 2.0 * sd).scatter(1, keep, -torch.inf)
     keep = torch.cat([keep, bound.topk(config.count - config.count // 2, dim=-1).indices], dim=1)
     X = candidates.gather(1, keep[..., None].expand(-1, -1, d))
-    index = keep[:, None]
-    k = at.mean.shape[1]
-    moments = Moments(
-        at.mean.gather(2, index.expand(-1, k, -1)),
-        at.variance.gather(2, index.expand(-1, k, -1)),
-        at.whitened.gather(3, index[:, :, None].expand(-1, k, at.whitened.shape[2], -1)),
-    )
+    moments = conditioned.moments(X)
+    k = moments.mean.shape[1]
     covariance = conditioned.covariance(X, moments, X, moments)
     jitter = 1e-6 * conditioned.prior_variance[..., None].expand_as(moments.mean)
     L = linalg.cholesky(covariance + torch.diag_embed(jitter))
@@ -73,6 +73,7 @@ def find_landmarks(conditioned: Conditioned, config: LandmarkConfig) -> Landmark
     normals = normals.reshape(k, config.draws, config.count).mT  # k x m x s
     draws = moments.mean[..., None] + L @ normals  # b x k x m x s
     value, drawn = draws.max(dim=2)
+    w = conditioned.particles.log_weights.exp()[..., None]
     mass = (w / config.draws).expand_as(value)
     share = torch.zeros(b, config.count, dtype=X.dtype)
     share = share.scatter_add(1, drawn.flatten(1), mass.flatten(1))

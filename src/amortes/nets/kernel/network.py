@@ -71,7 +71,7 @@ class KernelNetwork(Network[KernelState]):
         self.gain_network = gains.GainNetwork(
             config.gain_width, config.gain_heads, config.gain_layers, config.gain_bars
         )
-        borders = asinh_borders(config.gain_bars, limit=30.0, linear=0.2)
+        borders = asinh_borders(config.gain_bars, limit=300.0, linear=0.5)
         self.register_buffer("gain_borders", borders)
         self.use_correction = True
 
