@@ -1,0 +1,57 @@
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import amortes.cli
+from amortes.cli import COMMANDS, app, main
+from amortes.errors import DataError
+
+
+@pytest.mark.parametrize("words", [[], *([name] for name in COMMANDS)], ids=lambda w: " ".join(w))
+def test_help_teaches_with_examples(words: list[str]) -> None:
+    result = CliRunner().invoke(app, [*words, "--help"])
+    assert result.exit_code == 0
+    assert "Example" in result.output
+
+
+def test_help_does_not_wait_for_torch() -> None:
+    code = (
+        "import sys; from click.testing import CliRunner; from amortes.cli import app;"
+        "CliRunner().invoke(app, ['--help']); CliRunner().invoke(app, ['prior', '--help']);"
+        "print('torch' in sys.modules)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "words"),
+    [
+        (DataError("y has [ray] NaN"), 3, "y has [ray] NaN"),
+        (KeyboardInterrupt(), 130, "again to go on"),
+        (click.UsageError("no such option"), 2, "no such option"),
+        (None, 0, ""),
+    ],
+)
+def test_exit_codes(
+    raised: BaseException | None,
+    code: int,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fake(standalone_mode: bool) -> int:
+        if raised is not None:
+            raise raised
+        return 0
+
+    monkeypatch.setattr(amortes.cli, "app", fake)
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == code
+    assert words in capsys.readouterr().err

@@ -1,0 +1,16 @@
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from amortes.cli import app
+
+
+@pytest.mark.parametrize(("prior", "name"), [("paper", "a.png"), ("paper-1d", "b.svg")])
+def test_a_figure_is_written(tmp_path: Path, prior: str, name: str) -> None:
+    target = tmp_path / "new" / name
+    result = CliRunner().invoke(app, ["prior", "show", "--prior", prior, "-o", str(target)])
+    assert result.exit_code == 0, result.output
+    start = target.read_bytes()[:5]
+    assert start in (b"\x89PNG\r", b"<?xml")
+    assert [p.name for p in target.parent.iterdir()] == [name]
