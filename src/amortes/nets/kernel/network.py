@@ -71,8 +71,9 @@ class KernelNetwork(Network[KernelState]):
         self.gain_network = gains.GainNetwork(
             config.gain_width, config.gain_heads, config.gain_layers, config.gain_bars
         )
+        # Of gains in their units, 98 % are within +-60 (docs/log.md, 2026-11-15).
         borders = asinh_borders(config.gain_bars, limit=300.0, linear=0.5)
-        self.register_buffer("gain_borders", borders)
+        self.register_buffer("gain_borders", borders, persistent=False)
         self.use_correction = True
 
     @property
