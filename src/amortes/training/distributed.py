@@ -1,0 +1,134 @@
+"""Several processes, one run: `torchrun --nproc-per-node 2 --no-python -- amortes train ...`.
+
+Every rank holds the whole network and works on its share of the rows of every batch; gradients are
+summed, weighted by rows. Since all losses are means over rows, w ranks take the same step as one
+process does, up to rounding.
+
+Batches are whole: batch s of a stream is the same whatever the number of ranks. So that making
+them is shared too, rank r makes every w-th batch, w of them at a time, and sends it to the others;
+the price is one small broadcast per step. Slicing a batch that everyone makes is simpler, but
+the making of data, a tenth of a step of the kernel network, would gain nothing from more ranks.
+
+The run folder is written by rank 0 and read by all: it must be on a disk they share.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
+
+from amortes.errors import ConfigError
+from amortes.prior.tasks import TaskBatch, TaskStream
+from amortes.training.batches import take_rows
+
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The place of this process among those of the run; alone unless torchrun started it."""
+
+    rank: int = 0
+    world: int = 1
+    device: torch.device = CPU
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the process that writes files and talks."""
+        return self.rank == 0
+
+    def rows(self, batch_size: int) -> slice:
+        """Rows of a batch that are this rank's; the shares differ by one row at most."""
+        if batch_size < self.world:
+            raise ConfigError(
+                f"tasks.batch_size: {batch_size} rows are too few for {self.world} processes."
+            )
+        return slice(
+            batch_size * self.rank // self.world, batch_size * (self.rank + 1) // self.world
+        )
+
+    def share(self, task: TaskBatch) -> tuple[TaskBatch, float]:
+        """The rows of a batch that are this rank's, and which part of the batch that is."""
+        b = task.X.shape[0]
+        rows = self.rows(b)
+        return take_rows(task, rows), (rows.stop - rows.start) / b
+
+    def sum(self, values: Sequence[float]) -> list[float]:
+        """Elementwise sum over ranks."""
+        if self.world == 1:
+            return list(values)
+        total = torch.tensor(values, dtype=torch.float64, device=self.device)
+        dist.all_reduce(total)
+        return [float(value) for value in total]
+
+    def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Replace every gradient by its sum over ranks, in one message per floating-point type."""
+        if self.world == 1:
+            return
+        by_type: dict[torch.dtype, list[Tensor]] = {}
+        for parameter in parameters:
+            if parameter.grad is not None:
+                by_type.setdefault(parameter.grad.dtype, []).append(parameter.grad)
+        for gradients in by_type.values():
+            flat = torch.cat([g.flatten() for g in gradients])
+            dist.all_reduce(flat)
+            parts = torch.split(flat, [g.numel() for g in gradients])
+            for gradient, part in zip(gradients, parts, strict=True):
+                gradient.copy_(part.view_as(gradient))
+
+    def batches(
+        self, stream: TaskStream, start: int, stop: int, workers: int
+    ) -> Iterator[TaskBatch]:
+        """Batches start, ..., stop - 1 of a stream, whole and the same on all ranks."""
+        mine = DataLoader(
+            stream,
+            batch_size=None,
+            sampler=range(start + self.rank, stop, self.world),
+            num_workers=workers,
+            multiprocessing_context="forkserver" if workers else None,
+            generator=torch.Generator(),  # unused, but else it takes numbers from the global one
+        )
+        if self.world == 1:
+            yield from mine
+            return
+        own = iter(mine)
+        for first in range(start, stop, self.world):
+            made = next(own, None)  # all ranks make one at the same time
+            for source in range(min(self.world, stop - first)):
+                box = [made if source == self.rank else None]
+                dist.broadcast_object_list(box, src=source, device=self.device)
+                assert box[0] is not None
+                yield box[0]
+
+    def wait(self) -> None:
+        """Return when all ranks have come here."""
+        if self.world > 1:
+            dist.barrier()
+
+
+@contextlib.contextmanager
+def joined(device: str = "cpu") -> Iterator[Ranks]:
+    """Join the processes started by torchrun, if it was it that started this one."""
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    if device == "cuda":
+        device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
+    place = torch.device(device)
+    if place.type == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("device: this machine has no GPU that torch can use; try --device cpu.")
+    if world == 1:
+        yield Ranks(device=place)
+        return
+    if place.type == "cuda":
+        torch.cuda.set_device(place)
+    dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
+    try:
+        ranks = Ranks(dist.get_rank(), world, place)
+        yield ranks
+        ranks.wait()  # leave together: rank 0 may still be writing
+    finally:
+        dist.destroy_process_group()

@@ -1,0 +1,103 @@
+"""One file per network: weights, and a card that says what they are.
+
+The card travels in the header of the safetensors file: architecture and its configuration, prior,
+the recipe, steps, seed and time of each stage, scores, licence. Loading rebuilds the network from
+the card and then demands exactly its tensors; no code in the file is ever run.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from amortes.errors import ConfigError, FileError
+from amortes.nets.base import Network
+from amortes.prior.gp import GPPrior
+from amortes.training import settings
+from amortes.training.architectures import build_network, config_class
+from amortes.training.run import Run
+from amortes.training.tensorfile import read_tensors, write_tensors
+
+FORMAT, VERSION = "amortes-network", 1
+LICENCE = "MIT"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """What is known about the weights in a file; all values are those of JSON."""
+
+    network: str  # kind of the architecture
+    config: dict[str, Any]
+    prior: dict[str, Any]
+    # For each trained stage: its recipe, the corpus, the step of the weights, seconds of training.
+    stages: dict[str, dict[str, Any]]
+    scores: dict[str, Any]
+    parameters: int
+    licence: str = LICENCE
+
+
+def export(run: Run, path: str | os.PathLike[str], scores: Mapping[str, Any] | None = None) -> Card:
+    """Write the best averaged weights of a run to `path`, with its card.
+
+    A base run gives a network that predicts; the run of an alpha stage also one that knows gains.
+    """
+    recipe, stage = run.recipe, run.describe()
+    stages: dict[str, Any] = {recipe.stage: stage}
+    if recipe.stage == "alpha":
+        stages = {"base": run.config["base"], "alpha": stage}
+    weights, _ = run.weights()
+    network = build_network(recipe.network, recipe.config, recipe.prior)
+    if problems := _misfits(network.state_dict(), weights):
+        raise FileError(
+            f"the weights in {run.folder} do not fit its recipe: {'; '.join(problems)}."
+        )
+    card = Card(
+        network=recipe.network,
+        config=settings.to_dict(recipe.config),
+        prior=settings.to_dict(recipe.prior),
+        stages=stages,
+        scores=dict(scores or {}),
+        parameters=sum(p.numel() for p in network.parameters()),
+    )
+    write_tensors(path, weights, vars(card), kind=FORMAT, version=VERSION)
+    return card
+
+
+def load_network(path: str | os.PathLike[str]) -> tuple[Network[Any], Card]:
+    """The network in a file written by `export`, ready to use, and its card.
+
+    A `FileError` says what is wrong with any other file.
+    """
+    tensors, about = read_tensors(path, kind=FORMAT, version=VERSION)
+    try:
+        card = Card(**about)
+        config = settings.from_dict(config_class(card.network), card.config, "config")
+        prior = GPPrior.from_dict(card.prior)
+        network = build_network(card.network, config, prior)
+    except (ConfigError, TypeError) as error:
+        raise FileError(
+            f"{path} holds a network this version of amortes cannot build: {error}"
+        ) from error
+    if problems := _misfits(network.state_dict(), tensors):
+        raise FileError(f"{path} does not fit its own card: {'; '.join(problems)}.")
+    network.load_state_dict(tensors)
+    return network.requires_grad_(False).eval(), card
+
+
+def _misfits(expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> list[str]:
+    """What keeps the found tensors from being the expected ones."""
+    problems = [f"{name} is missing" for name in expected if name not in found]
+    problems += [f"{name} is unknown" for name in found if name not in expected]
+    for name in expected.keys() & found.keys():
+        wanted, given = expected[name], found[name]
+        if (wanted.shape, wanted.dtype) != (given.shape, given.dtype):
+            problems.append(
+                f"{name} is {given.dtype} {tuple(given.shape)}, "
+                f"not {wanted.dtype} {tuple(wanted.shape)}"
+            )
+        elif given.is_floating_point() and not torch.isfinite(given).all():
+            problems.append(f"{name} has values that are not finite")
+    return sorted(problems)

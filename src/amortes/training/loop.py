@@ -1,0 +1,287 @@
+"""The training loop: steps, validation, saving, and every way to stop.
+
+Batch s of a run is batch s of the stream (recipe.seed), so a run that goes on after a kill repeats
+the steps since its last save and ends with the same weights as one never disturbed.
+"""
+
+import contextlib
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import torch
+
+from amortes.errors import DataError, TrainingError
+from amortes.prior.corpus import Corpus
+from amortes.prior.tasks import TaskBatch, TaskStream
+from amortes.training.distributed import Ranks, joined
+from amortes.training.interrupt import StopRequest
+from amortes.training.learner import Learner
+from amortes.training.meter import Meter
+from amortes.training.objectives import Metrics, summarise
+from amortes.training.recipes import MAX_SEED, Recipe
+from amortes.training.run import Progress, Run
+from amortes.training.stages import initial_network
+
+# Validation tasks are the same for all runs of one prior and task shape, so scores can be compared;
+# no run trains on them, since recipes have smaller seeds.
+VALIDATION_SEED = MAX_SEED + 1
+
+Reason = Literal["finished", "interrupted", "out of time"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How to compute; apart from rounding, none of it changes what is learnt."""
+
+    hours: float | None = None  # stop after so long; go on another time
+    workers: int = 0  # processes that make batches ahead
+    threads: int | None = None  # of torch; None: as many as it likes
+    device: str = "cpu"
+    compiled: bool = False  # torch.compile
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """What a progress display shows, once per step."""
+
+    step: int  # steps done
+    steps: int  # of the whole run
+    loss: float  # smoothed
+    lr: float
+    datasets_per_second: float
+    seconds_left: float
+    validation: dict[str, float] | None  # if there was one after this step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a call of `train` ended."""
+
+    reason: Reason
+    step: int
+    best_score: float | None
+
+
+def train(
+    folder: str | os.PathLike[str],
+    recipe: Recipe,
+    *,
+    base: str | os.PathLike[str] | None = None,
+    corpus: Corpus | None = None,
+    options: Options | None = None,
+    report: Callable[[Status], None] | None = None,
+) -> Outcome:
+    """Train a recipe in a run folder, or go on with it; returns when done or asked to stop.
+
+    The alpha stage starts from the run folder `base`. Ctrl-C and SIGTERM end the call after the
+    current step; the state is saved in every case.
+    """
+    options = options or Options()
+    with (
+        joined(options.device) as ranks,
+        torch_settings(options.threads),
+        StopRequest() as stop,
+        contextlib.ExitStack() as stack,
+    ):
+        ranks.rows(recipe.tasks.batch_size)  # fails at once if there are too few
+        network = initial_network(recipe, base)
+        if ranks.first:
+            run = Run.start(
+                folder,
+                recipe,
+                corpus=corpus.config.digest if corpus is not None else None,
+                base=Run.open(base).describe() if base is not None else None,
+            )
+            stack.enter_context(run.locked())
+        ranks.wait()
+        run = Run.open(folder)
+        learner = Learner(recipe, network, ranks.device, compiled=options.compiled)
+        progress = run.restore(learner) if run.newest.exists() else Progress()
+        ranks.wait()
+        loop = _Loop(run, learner, progress, ranks, stop)
+        return loop.go(TaskStream(recipe.prior, recipe.seed, recipe.tasks, corpus), options, report)
+
+
+class _Loop:
+    """One call of `train`: the steps from the learner's own to the last."""
+
+    def __init__(
+        self, run: Run, learner: Learner, progress: Progress, ranks: Ranks, stop: StopRequest
+    ) -> None:
+        self.run, self.learner, self.progress = run, learner, progress
+        self.ranks, self.stop, self.recipe = ranks, stop, learner.recipe
+        self.meter, self.lr = Meter(), 0.0
+        self.began, self.seconds_before = time.monotonic(), progress.seconds
+        self.deadline = math.inf
+
+    def go(
+        self, stream: TaskStream, options: Options, report: Callable[[Status], None] | None
+    ) -> Outcome:
+        if options.hours is not None:
+            self.deadline = self.began + 3600.0 * options.hours
+        if self.ranks.first:
+            self.run.forget_after(self.learner.step)
+        self._save()  # before the first step, so that a full disk shows at once
+        batches = self.ranks.batches(stream, self.learner.step, self.recipe.steps, options.workers)
+        reason: Reason | None = None
+        while reason is None:
+            reason = self._advance(batches, report)
+        self._log()
+        self._save()
+        return Outcome(reason=reason, step=self.learner.step, best_score=self.progress.best_score)
+
+    def _advance(
+        self, batches: Iterator[TaskBatch], report: Callable[[Status], None] | None
+    ) -> Reason | None:
+        """One step with all that is due after it, or the reason why there is none."""
+        if self.learner.step == self.recipe.steps:
+            return "finished"
+        late = time.monotonic() >= self.deadline
+        interrupted, out_of_time = self.ranks.sum([self.stop.requested, late])
+        if interrupted or out_of_time:
+            return "interrupted" if interrupted else "out of time"
+        started, self.lr = time.monotonic(), self.learner.learning_rate
+        try:
+            task = next(batches)
+        except RuntimeError:
+            if self.stop.requested:  # Ctrl-C reached the workers, which are gone before us
+                return "interrupted"
+            raise
+        metrics = self._step(task)
+        self.meter.add(metrics, time.monotonic() - started)
+        if self._due(self.recipe.log_every):
+            self._log()
+        validation = self._validate() if self._due(self.recipe.validate_every) else None
+        if self._due(self.recipe.save_every):
+            self._save()
+        if report is not None and self.ranks.first:
+            report(self._status(validation))
+        return None
+
+    def _step(self, task: TaskBatch) -> dict[str, float]:
+        """Learn from one batch, this rank's share of it; returns the metrics of the whole."""
+        learner = self.learner
+        share, weight = self.ranks.share(task)
+        with self._kept_if_it_fails(f"batch {learner.step} {_shape(task)}"):
+            loss, metrics = learner.forward(share)
+            (weight * loss).backward()  # type: ignore[no-untyped-call]
+            self.ranks.sum_gradients(learner.parameters)
+            means = self._combine(metrics, weight) | {"gradient_norm": float(learner.clip())}
+            _require_finite(means)
+        learner.update()
+        return means
+
+    def _validate(self) -> dict[str, float]:
+        """Score the averaged weights on the validation tasks; keep them if they are the best."""
+        totals: dict[str, float] = {}
+        for i, task in enumerate(self._validation_tasks):
+            share, weight = self.ranks.share(task)
+            with self._kept_if_it_fails(f"validation batch {i} {_shape(task)}"):
+                means = self._combine(self.learner.validate(share), weight)
+                _require_finite(means)
+            for name, value in means.items():
+                totals[name] = totals.get(name, 0.0) + value / len(self._validation_tasks)
+        score = totals["loss"]
+        best = self.progress.best_score
+        if best is None or score < best:
+            self.progress.best_score = score
+            if self.ranks.first:
+                self.run.save_best(self.learner, score)
+        summary = summarise(totals)
+        if self.ranks.first:
+            self.run.log({"step": self.learner.step, "validation": summary})
+        return summary
+
+    @cached_property
+    def _validation_tasks(self) -> list[TaskBatch]:
+        stream = TaskStream(self.recipe.prior, VALIDATION_SEED, self.recipe.tasks)
+        return [stream.batch(i) for i in range(self.recipe.validation_batches)]
+
+    def _combine(self, metrics: Metrics, weight: float) -> dict[str, float]:
+        """Metrics of the whole batch from those of the ranks' shares."""
+        sums = self.ranks.sum([weight * float(value) for value in metrics.values()])
+        return dict(zip(metrics, sums, strict=True))
+
+    @contextlib.contextmanager
+    def _kept_if_it_fails(self, batch: str) -> Iterator[None]:
+        """Save the state, which the block must not change, if a number in it is not finite."""
+        try:
+            yield
+        except (DataError, torch.linalg.LinAlgError) as error:  # type: ignore[attr-defined]
+            self._log()
+            self._save()
+            raise TrainingError(
+                f"{error} This happened at step {self.learner.step}, {batch} of seed "
+                f"{self.recipe.seed}. The last good state is kept in {self.run.newest}. The same "
+                "recipe would stop here again: start another run with a smaller lr or clip."
+            ) from error
+
+    def _due(self, every: int) -> bool:
+        return self.learner.step % every == 0 or self.learner.step == self.recipe.steps
+
+    def _log(self) -> None:
+        means = self.meter.flush()
+        if means and self.ranks.first:
+            speed = {
+                "datasets_per_second": round(self._speed, 2),
+                "seconds": round(self._elapsed, 1),
+            }
+            self.run.log({"step": self.learner.step, "lr": self.lr} | summarise(means) | speed)
+
+    def _save(self) -> None:
+        self.progress.step, self.progress.seconds = self.learner.step, self._elapsed
+        if self.ranks.first:
+            self.run.save(self.learner, self.progress)
+
+    @property
+    def _elapsed(self) -> float:
+        return self.seconds_before + time.monotonic() - self.began
+
+    @property
+    def _speed(self) -> float:
+        return self.recipe.tasks.batch_size / self.meter.seconds
+
+    def _status(self, validation: dict[str, float] | None) -> Status:
+        step, steps = self.learner.step, self.recipe.steps
+        left = min((steps - step) * self.meter.seconds, self.deadline - time.monotonic())
+        return Status(
+            step=step,
+            steps=steps,
+            loss=self.meter.loss,
+            lr=self.lr,
+            datasets_per_second=self._speed,
+            seconds_left=max(0.0, left),
+            validation=validation,
+        )
+
+
+def _require_finite(metrics: dict[str, float]) -> None:
+    wrong = [f"{name} is {value}" for name, value in metrics.items() if not math.isfinite(value)]
+    if wrong:
+        raise DataError(f"Not finite: {', '.join(wrong)}.")
+
+
+def _shape(task: TaskBatch) -> str:
+    return f"(d={task.X.shape[2]}, n={task.X.shape[1]})"
+
+
+@contextlib.contextmanager
+def torch_settings(threads: int | None) -> Iterator[None]:
+    """Run the block with so many threads of torch, or as many as there are, and without denormals.
+
+    Weights of unlikely particles are denormal numbers, which make matrix products ten times slower
+    (docs/log.md, 2026-11-15).
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
+        torch.set_num_threads(before)

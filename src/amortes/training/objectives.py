@@ -1,0 +1,144 @@
+"""What the two stages minimise.
+
+**Base.** Cross-entropy of the network's predictive distribution q against a Gaussian target, which
+is known where others draw one y (Rao-Blackwell): with m, v the exact posterior under the true
+hyperparameters of the dataset and s^2 its noise variance,
+
+    without a hint      CE( N(m(x), v(x) + s^2), q(. | D, x) )
+    with hint I         CE( N(f(x), s^2),        q(. | D, x, I) ),    I = x*, f*, or both.
+
+Averaged over datasets the targets have the distribution of y that q should learn. All are reported
+less the entropy of N(m, v + s^2), so that 0 is what someone scores who knows the hyperparameters.
+
+**Alpha.** The frozen base gives the gain of the true optimum at x, one draw of it per dataset,
+
+    a_I(x) = H[q(. | D, x)] - H[q(. | D, x, I)],
+
+and the alpha network learns the distribution of a_I given D and x, by maximum likelihood; the mean
+of that distribution is the acquisition function.
+
+**Queries near the optimum.** A query placed by looking at x* gives x* away. Those count only where
+the network is told x* anyway.
+
+**Pending points**, the last p of the context, lose their y. The base then has to keep the mean of
+the others and the variance of all: N(m_visible, v_all + s^2), without a hint only, since the
+optimum belongs to another function than the one whose values are believed. The alpha target is the
+gain with y known, so that its mean is E[gain | x_pending], y_pending averaged out.
+
+References: Rakotoarison et al. (ICML 2026), "α-PFN: Fast Entropy Search via In-Context Learning".
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from amortes.nets.base import GAINS, Hint, Network
+from amortes.prior.posterior import exact_posterior
+from amortes.prior.tasks import TaskBatch
+
+HINTS = ("none", "x", "f", "both")
+"""What the base network may be told; the last three in the order of `GAINS`."""
+
+Metrics = dict[str, Tensor]
+"""Scalars without gradient, each a mean over datasets: shares of a batch average to the whole."""
+
+
+def hint_for(task: TaskBatch, name: str) -> Hint | None:
+    """The named part of the task's true optimum."""
+    optimum = task.optimum
+    hints = {"x": Hint(x=optimum.x), "f": Hint(f=optimum.f), "both": Hint(optimum.x, optimum.f)}
+    return hints.get(name)
+
+
+def base_loss(
+    network: Network[Any], task: TaskBatch, hints: Sequence[str] = HINTS, num_pending: int = 0
+) -> tuple[Tensor, Metrics]:
+    """Mean excess cross-entropy over the conditionings `hints`; metrics hold each of them.
+
+    With pending points the one conditioning is `none`, reported as `excess_pending`.
+    """
+    noise = task.noise_variance.to(task.fq)
+    predictive_variance = task.posterior_variance + noise
+    target_entropy = 0.5 * (2 * math.pi * math.e * predictive_variance).log()
+    fair = ~task.near_optimum
+    if num_pending:
+        hints = ("pending",)
+        state, mean = _hide(network, task, num_pending), _visible_mean(network, task, num_pending)
+    else:
+        state, mean = network.condition(task.X, task.y), task.posterior_mean
+    excess = {}
+    for label in hints:
+        hint = hint_for(task, label)
+        q = network.predict(state, task.Xq, hint)
+        if hint is None:
+            cross_entropy = q.cross_entropy(mean, predictive_variance)
+        else:
+            cross_entropy = q.cross_entropy(task.fq, noise.expand_as(task.fq))
+        told_place = hint is not None and hint.x is not None
+        counts = torch.ones_like(fair) if told_place else fair
+        excess[f"excess_{label}"] = _mean(cross_entropy - target_entropy, counts)
+    loss = torch.stack(list(excess.values())).mean()
+    return loss, {name: value.detach() for name, value in {"loss": loss, **excess}.items()}
+
+
+@torch.no_grad()
+def gain_targets(network: Network[Any], state: Any, task: TaskBatch) -> Tensor:
+    """Entropy that the true optimum takes off the base's predictions: `b x q x 3`, as `GAINS`."""
+    before = network.predict(state, task.Xq).entropy()
+    after = [network.predict(state, task.Xq, hint_for(task, h)).entropy() for h in HINTS[1:]]
+    return before[..., None] - torch.stack(after, dim=-1)
+
+
+def alpha_loss(
+    network: Network[Any], task: TaskBatch, num_pending: int = 0
+) -> tuple[Tensor, Metrics]:
+    """Mean negative log-likelihood of the gains; `summarise` turns the metrics into R^2."""
+    state = network.condition(task.X, task.y)
+    targets = gain_targets(network, state, task)
+    if num_pending:
+        state = _hide(network, task, num_pending)
+    gain = network.gain(state, task.Xq)
+    fair = ~task.near_optimum
+    loss = _mean(-gain.log_prob(targets).mean(-1), fair)
+    metrics = {"loss": loss.detach()}
+    error = (gain.mean - targets).detach().square()
+    for i, name in enumerate(GAINS):
+        metrics[f"{name}_target"] = _mean(targets[..., i], fair)
+        metrics[f"{name}_square"] = _mean(targets[..., i].square(), fair)
+        metrics[f"{name}_error"] = _mean(error[..., i], fair)
+    return loss, metrics
+
+
+def summarise(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Averaged metrics for people: squared errors become R^2 = 1 - error / variance of target."""
+    summary = dict(metrics)
+    for name in GAINS:
+        if f"{name}_square" in summary:
+            variance = summary.pop(f"{name}_square") - summary[f"{name}_target"] ** 2
+            error = summary.pop(f"{name}_error")
+            summary[f"{name}_r2"] = 1.0 - error / max(variance, 1e-12)
+    return summary
+
+
+def _hide(network: Network[Any], task: TaskBatch, num_pending: int) -> Any:
+    """The state when the last points of the context have no value yet."""
+    n = task.X.shape[1] - num_pending
+    return network.condition(task.X[:, :n], task.y[:, :n], task.X[:, n:])
+
+
+def _visible_mean(network: Network[Any], task: TaskBatch, num_pending: int) -> Tensor:
+    """Posterior mean at the queries, `b x q`, from the points that have values."""
+    n = task.X.shape[1] - num_pending
+    X, y, Xq = task.X[:, :n].double(), task.y[:, :n].double(), task.Xq.double()
+    mean, _ = exact_posterior(network.prior.kernel, task.hyper, X, y, Xq)
+    return mean.to(task.Xq)
+
+
+def _mean(values: Tensor, counts: Tensor) -> Tensor:
+    """Mean over datasets of the mean over those of the queries, `b x q`, that count."""
+    # Dataset by dataset, so that the mean of a batch is the mean of its ranks' shares.
+    total = torch.where(counts, values, 0.0).sum(1)
+    return (total / counts.sum(1).clamp_min(1)).mean()

@@ -1,0 +1,47 @@
+"""How weights follow gradients: AdamW or Muon, a warm-up and a cosine.
+
+AdamW (Loshchilov & Hutter, 2019) decays matrices only. Muon (Jordan et al., 2024) orthogonalises
+the momentum of matrices; vectors, and matrices that are vectors in disguise, stay with AdamW. Its
+updates are scaled to the size of AdamW's (Liu et al., 2025), so both take the same learning rate.
+"""
+
+import math
+from collections.abc import Iterable
+
+from torch import nn
+from torch.optim import AdamW, Muon, Optimizer
+
+from amortes.training.recipes import Recipe
+
+
+def make_optimisers(parameters: Iterable[nn.Parameter], recipe: Recipe) -> list[Optimizer]:
+    """Optimisers that together cover all parameters, each of them once."""
+    parameters = list(parameters)
+    matrices = [p for p in parameters if p.ndim == 2 and min(p.shape) > 1]
+    chosen = {id(p) for p in matrices}
+    others = [p for p in parameters if id(p) not in chosen]
+    groups = [{"params": others, "weight_decay": 0.0}]
+    if recipe.optimiser == "adamw":
+        groups.append({"params": matrices, "weight_decay": recipe.weight_decay})
+        matrices = []
+    optimisers: list[Optimizer] = []
+    if groups := [group for group in groups if group["params"]]:
+        optimisers.append(AdamW(groups, lr=recipe.lr, betas=recipe.betas))
+    if matrices:
+        muon = Muon(
+            matrices,
+            lr=recipe.lr,
+            weight_decay=recipe.weight_decay,
+            adjust_lr_fn="match_rms_adamw",
+        )
+        optimisers.append(muon)
+    return optimisers
+
+
+def learning_rate(recipe: Recipe, step: int) -> float:
+    """Linear warm-up over the first `warmup_share` of the steps, then a cosine down to zero."""
+    warmup = max(1, round(recipe.warmup_share * recipe.steps))
+    if step < warmup:
+        return recipe.lr * (step + 1) / warmup
+    progress = (step - warmup) / max(1, recipe.steps - warmup)
+    return recipe.lr * 0.5 * (1.0 + math.cos(math.pi * progress))

@@ -1,0 +1,164 @@
+"""Recipes: everything that decides what a run learns, in one frozen object.
+
+Two runs of one recipe give the same weights, bit for bit, on the same machine with the same number
+of threads. A named recipe is a function of the stage and the prior:
+
+    recipe("kernel", "base", named_prior("robust"), ["lr=1e-3", "tasks.batch_size=32"])
+
+`paper` is the training of Rakotoarison et al. (ICML 2026), "α-PFN: Fast Entropy Search via
+In-Context Learning", but for two things all recipes share (see `amortes.training.objectives`):
+targets are Rao-Blackwellised, and queries placed around x* count only where x* is known.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from amortes.errors import ConfigError
+from amortes.prior.gp import GPPrior
+from amortes.prior.tasks import TaskConfig
+from amortes.training import settings
+from amortes.training.architectures import config_class
+
+Stage = Literal["base", "alpha"]
+STAGES: tuple[Stage, ...] = ("base", "alpha")
+MAX_SEED = 2**32 - 2  # with the seed of validation, one 32-bit word: keys then never coincide
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What to train, on what, and how."""
+
+    name: str
+    stage: Stage
+    network: str  # kind, a key of `ARCHITECTURES`
+    config: Any  # configuration of that kind of network
+    prior: GPPrior
+    tasks: TaskConfig
+    steps: int
+    seed: int = 0
+    # The base stage learns all four conditionings on every batch, or one of them at random.
+    conditionings: Literal["all", "one"] = "all"
+    # Share of the batches in which the last few observations lose their value.
+    pending_share: float = 0.0
+    max_pending: int = 4
+    optimiser: Literal["adamw", "muon"] = "adamw"
+    lr: float = 1e-3
+    betas: tuple[float, float] = (0.9, 0.999)
+    weight_decay: float = 0.01
+    clip: float = 1.0  # largest norm of the gradient
+    warmup_share: float = 0.01
+    average_decay: float = 0.999  # of the moving average of the weights
+    # Type of the numbers handed to the network; what it computes with inside is its own affair.
+    dtype: Literal["float32", "float64"] = "float32"
+    log_every: int = 10
+    save_every: int = 200
+    validate_every: int = 500
+    validation_batches: int = 8
+
+    def __post_init__(self) -> None:
+        for field in ("steps", "max_pending", "log_every", "save_every", "validate_every"):
+            self._check(field, getattr(self, field) >= 1, "at least 1")
+        self._check("validation_batches", self.validation_batches >= 1, "at least 1")
+        for field in ("lr", "clip"):
+            self._check(field, 0 < getattr(self, field) < math.inf, "positive")
+        for field in ("pending_share", "warmup_share"):
+            self._check(field, 0 <= getattr(self, field) <= 1, "in [0, 1]")
+        self._check("average_decay", 0 <= self.average_decay < 1, "in [0, 1)")
+        self._check("betas", all(0 <= beta < 1 for beta in self.betas), "in [0, 1)")
+        self._check("weight_decay", 0 <= self.weight_decay < math.inf, "at least 0")
+        self._check("seed", 0 <= self.seed <= MAX_SEED, f"in 0..{MAX_SEED}")
+        self._check("stage", self.stage in STAGES, " or ".join(STAGES))
+        if not isinstance(self.config, config_class(self.network)):
+            raise ConfigError(
+                f"config: a {self.network} network takes a {config_class(self.network).__name__}, "
+                f"not a {type(self.config).__name__}."
+            )
+
+    def _check(self, field: str, valid: bool, expected: str) -> None:
+        if not valid:
+            raise ConfigError(f"{field}: must be {expected}, not {getattr(self, field)}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values of all fields; `from_dict` inverts it."""
+        return settings.to_dict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Rebuild a recipe; a `ConfigError` names the field that is wrong."""
+        if not isinstance(values, dict) or "network" not in values:
+            raise ConfigError(f"not a recipe: {values!r}.")
+        config = settings.from_dict(config_class(values["network"]), values["config"], "config")
+        return settings.from_dict(cls, {**values, "config": config})
+
+
+def paper(stage: Stage, prior: GPPrior) -> Recipe:
+    """Section 5 of the paper: 100 million datasets; made for a GPU."""
+    return Recipe(
+        name="paper",
+        stage=stage,
+        network="transformer",
+        config=config_class("transformer")(),
+        prior=prior,
+        tasks=TaskConfig(batch_size=100, num_queries=100, min_context=1, max_context=49),
+        steps=1_000_000,
+        conditionings="one",
+        lr=1e-4,
+        save_every=1000,
+        validate_every=5000,
+    )
+
+
+def transformer(stage: Stage, prior: GPPrior) -> Recipe:
+    """The paper's architecture at a size that learns on a CPU."""
+    return Recipe(
+        name="transformer",
+        stage=stage,
+        network="transformer",
+        config=config_class("transformer")(width=64, layers=6, hidden=256, bars=1000),
+        prior=prior,
+        tasks=TaskConfig(batch_size=32, num_queries=64),
+        steps=30_000,
+        # With a hint the whole context is encoded again: more datasets are worth more than more
+        # conditionings of the same ones.
+        conditionings="one",
+        pending_share=0.1,
+        lr=1e-3,
+    )
+
+
+def kernel(stage: Stage, prior: GPPrior) -> Recipe:
+    """The kernel network: minutes on one core. Pending points are exact in its base stage."""
+    return Recipe(
+        name="kernel",
+        stage=stage,
+        network="kernel",
+        config=config_class("kernel")(),
+        prior=prior,
+        tasks=TaskConfig(batch_size=32, num_queries=32),
+        steps=1000 if stage == "base" else 4000,
+        pending_share=0.0 if stage == "base" else 0.1,
+        lr=3e-3 if stage == "base" else 1e-3,
+        dtype="float64",
+    )
+
+
+RECIPES: dict[str, Callable[[Stage, GPPrior], Recipe]] = {
+    "paper": paper,
+    "transformer": transformer,
+    "kernel": kernel,
+}
+
+
+def recipe(
+    name: str, stage: Stage, prior: GPPrior, overrides: Iterable[str] = (), **fields: Any
+) -> Recipe:
+    """A named recipe with some `fields` replaced and then `overrides` such as `lr=1e-3` applied."""
+    if name not in RECIPES:
+        raise ConfigError(f"recipe: no recipe {name!r}; there are {', '.join(RECIPES)}.")
+    overrides = list(overrides)
+    if any(o.startswith("prior.") for o in overrides):
+        overrides.append("prior.name=custom")  # it is no longer the prior of that name
+    return settings.override(dataclasses.replace(RECIPES[name](stage, prior), **fields), overrides)

@@ -1,0 +1,74 @@
+"""Tensors and a JSON description in one safetensors file: read without running any code.
+
+The description sits in the header under `amortes`: format name and version, a SHA-256 of all
+tensors, and whatever the caller adds. A file that is missing, cut short, altered or made by
+something else is a `FileError` that says so.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from amortes.errors import FileError
+from amortes.files import atomic_path
+
+
+def write_tensors(
+    target: str | os.PathLike[str],
+    tensors: Mapping[str, Tensor],
+    about: Mapping[str, Any],
+    *,
+    kind: str,
+    version: int,
+) -> None:
+    """Write tensors and their description atomically; `kind` and `version` name the format."""
+    whole = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    header = {"format": kind, "version": version, "digest": _digest(whole), **about}
+    with atomic_path(target) as temporary:
+        save_file(whole, temporary, {"amortes": json.dumps(header, allow_nan=False)})
+
+
+def read_tensors(
+    source: str | os.PathLike[str], *, kind: str, version: int
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and the description in a file of this format, checked against its digest."""
+    try:
+        with safe_open(source, framework="pt") as file:
+            text = (file.metadata() or {}).get("amortes")
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise FileError(f"{source} does not exist.") from None
+    except (SafetensorError, OSError) as error:
+        raise FileError(
+            f"{source} cannot be read: it is damaged, cut short, or no safetensors file ({error})."
+        ) from error
+    try:
+        about = json.loads(text or "")
+        found = about.pop("format"), about.pop("version")
+        digest = about.pop("digest")
+    except (json.JSONDecodeError, KeyError, AttributeError, TypeError):
+        raise FileError(f"{source} was not written by amortes: it has no description.") from None
+    if found != (kind, version):
+        raise FileError(
+            f"{source} is a file of kind {found[0]!r}, version {found[1]}; "
+            f"expected is {kind!r}, version {version}."
+        )
+    if digest != _digest(tensors):
+        raise FileError(f"{source} is damaged: its tensors do not match their checksum.")
+    return tensors, about
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 of names, types, shapes and values."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        t = tensors[name]
+        digest.update(f"{name} {t.dtype} {tuple(t.shape)}".encode())
+        digest.update(t.contiguous().numpy().tobytes())
+    return digest.hexdigest()

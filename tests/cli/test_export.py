@@ -1,0 +1,50 @@
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from amortes.cli.export import export
+from amortes.errors import FileError
+from amortes.training.export import load_network
+from amortes.training.loop import train
+from tests.training.fake import fake_recipe
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    base, alpha = folder / "base", folder / "alpha"
+    train(base, fake_recipe(steps=2))
+    train(alpha, fake_recipe("alpha", steps=2), base=base)
+    return base, alpha
+
+
+def invoke(*arguments: object) -> Result:
+    result = CliRunner().invoke(export, [str(a) for a in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_card_is_printed_and_stored(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "scores.json").write_text('{"excess": 0.25}')
+    output = tmp_path / "network.safetensors"
+    result = invoke(runs[1], "-o", output, "--scores", tmp_path / "scores.json")
+    for fact in ("fake", "tiny", "step 2 of 2", "score excess", "0.25", "MIT"):
+        assert fact in result.stdout
+    assert result.stderr == ""
+    assert load_network(output)[1].scores == {"excess": 0.25}
+
+
+def test_json(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    card = json.loads(invoke(runs[1], "-o", tmp_path / "f", "--json").stdout)
+    assert card["stages"].keys() == {"base", "alpha"}
+
+
+def test_base_alone_is_said_to_have_no_gains(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    assert "No gains in it" in invoke(runs[0], "-o", tmp_path / "f").stderr
+
+
+def test_no_run(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="not the folder of a run"):
+        invoke(tmp_path, "-o", tmp_path / "f")

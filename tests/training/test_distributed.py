@@ -1,0 +1,67 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from amortes.errors import ConfigError
+from amortes.prior.tasks import TaskBatch
+from amortes.training.distributed import Ranks, joined
+from amortes.training.loop import Options, train
+from amortes.training.run import Run
+from amortes.training.tensorfile import read_tensors
+from tests.training import child
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(("batch_size", "world"), [(5, 2), (100, 3), (4, 4)])
+def test_shares_cover_the_batch_once(batch_size: int, world: int) -> None:
+    shares = [Ranks(rank, world).rows(batch_size) for rank in range(world)]
+    rows = [i for share in shares for i in range(batch_size)[share]]
+    assert rows == list(range(batch_size))
+    sizes = [share.stop - share.start for share in shares]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_share_knows_its_weight(task: TaskBatch) -> None:
+    parts = [Ranks(rank, 3).share(task) for rank in range(3)]
+    assert sum(weight for _, weight in parts) == pytest.approx(1.0)
+    assert torch.equal(torch.cat([part.X for part, _ in parts]), task.X)
+
+
+def test_too_few_rows() -> None:
+    with pytest.raises(ConfigError, match=r"batch_size: 2 rows are too few for 3 processes"):
+        Ranks(0, 3).rows(2)
+
+
+def test_alone_without_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with joined() as ranks:
+        assert (ranks.rank, ranks.world, ranks.first) == (0, 1, True)
+        assert ranks.sum([1.0, 2.0]) == [1.0, 2.0]
+        ranks.wait()
+
+
+def test_two_processes_equal_one(tmp_path: Path) -> None:
+    # 20 steps, so that batches come from both ranks, and 5 rows, so that shares differ.
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    command = [*torchrun, "-m", "tests.training.child", str(tmp_path / "two")]
+    result = subprocess.run(command, cwd=ROOT, check=False, timeout=180, capture_output=True)
+    assert result.returncode == 0, result.stderr.decode()
+    train(tmp_path / "one", child.RECIPE, options=Options(threads=1))
+    runs = [Run.open(tmp_path / name) for name in ("one", "two")]
+    one, two = (read_tensors(r.newest, kind="amortes-run-state", version=1) for r in runs)
+    assert one[1]["step"] == two[1]["step"] == 20
+    assert one[1]["best_score"] == pytest.approx(two[1]["best_score"], rel=1e-5)
+    for name, tensor in one[0].items():
+        torch.testing.assert_close(two[0][name], tensor, rtol=1e-5, atol=1e-6)
+    logs = [[json.loads(line) for line in r.metrics.read_text().splitlines()] for r in runs]
+    assert len(logs[0]) == len(logs[1])
+    for a, b in zip(*logs, strict=True):
+        assert a["step"] == b["step"]
+        assert a.keys() == b.keys()
+        for name in a.keys() - {"seconds", "datasets_per_second"}:
+            assert b[name] == pytest.approx(a[name], rel=1e-4), name

@@ -1,0 +1,132 @@
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from amortes.errors import FileError
+from amortes.training.export import export, load_network
+from amortes.training.loop import train
+from amortes.training.run import Run
+from amortes.training.tensorfile import read_tensors, write_tensors
+from tests.training.fake import FakeNetwork, fake_recipe
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
+    folder = tmp_path_factory.mktemp("runs")
+    train(folder / "base", fake_recipe(steps=3))
+    train(folder / "alpha", fake_recipe("alpha", steps=2, seed=5), base=folder / "base")
+    return Run.open(folder / "base"), Run.open(folder / "alpha")
+
+
+@pytest.fixture(scope="module")
+def exported(runs: tuple[Run, Run], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("files") / "network.safetensors"
+    export(runs[1], path, {"excess": 0.5})
+    return path
+
+
+def test_round_trip(runs: tuple[Run, Run], exported: Path) -> None:
+    network, _ = load_network(exported)
+    assert isinstance(network, FakeNetwork)
+    assert network.config == fake_recipe().config
+    assert network.prior == fake_recipe().prior
+    assert not network.training
+    assert not any(p.requires_grad for p in network.parameters())
+    weights, _ = runs[1].weights()
+    assert weights.keys() == network.state_dict().keys()
+    for name, tensor in network.state_dict().items():
+        assert torch.equal(tensor, weights[name])
+
+
+def test_card_tells_all(exported: Path) -> None:
+    _, card = load_network(exported)
+    assert card.network == "fake"
+    assert card.prior["name"] == "tiny"
+    assert card.scores == {"excess": 0.5}
+    assert card.licence == "MIT"
+    assert card.parameters == sum(p.numel() for p in load_network(exported)[0].parameters())
+    assert {name: stage["step"] for name, stage in card.stages.items()} == {"base": 3, "alpha": 2}
+    assert card.stages["alpha"]["recipe"]["seed"] == 5
+    assert card.stages["base"]["recipe"]["stage"] == "base"
+    json.dumps(dataclasses.asdict(card))
+
+
+def test_base_run_has_one_stage(runs: tuple[Run, Run], tmp_path: Path) -> None:
+    card = export(runs[0], tmp_path / "f")
+    assert card == load_network(tmp_path / "f")[1]
+    assert card.stages.keys() == {"base"}
+
+
+def test_predictions_survive(runs: tuple[Run, Run], exported: Path, task: Any) -> None:
+    network, _ = load_network(exported)
+    again, _ = load_network(exported)
+    first = network.predict(network.condition(task.X, task.y), task.Xq).mean
+    second = again.predict(again.condition(task.X, task.y), task.Xq).mean
+    assert torch.equal(first, second)
+
+
+@pytest.mark.parametrize("kept", [0, 100, -1])
+def test_cut_short(exported: Path, tmp_path: Path, kept: int) -> None:
+    (tmp_path / "f").write_bytes(exported.read_bytes()[:kept])
+    with pytest.raises(FileError, match="cut short"):
+        load_network(tmp_path / "f")
+
+
+def test_states_of_runs_are_no_networks(runs: tuple[Run, Run]) -> None:
+    with pytest.raises(FileError, match="kind 'amortes-run-state'"):
+        load_network(runs[0].newest)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"network": "magic"}, "no architecture 'magic'"),
+        ({"config": {"size": 3}}, "config.size: no such setting"),
+        ({"prior": {"kernel": "cubic"}}, "kernel: must be one of"),
+        ({"colour": "red"}, "colour"),
+        ({"config": {"width": 9}}, r"base.0.weight is torch.float32 \(8, 10\), not .* \(9, 10\)"),
+    ],
+)
+def test_card_that_cannot_be(
+    exported: Path, tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    tensors, about = read_tensors(exported, kind="amortes-network", version=1)
+    write_tensors(tmp_path / "f", tensors, about | change, kind="amortes-network", version=1)
+    with pytest.raises(FileError, match=message):
+        load_network(tmp_path / "f")
+
+
+def test_tensors_that_do_not_fit(exported: Path, tmp_path: Path) -> None:
+    tensors, about = read_tensors(exported, kind="amortes-network", version=1)
+    del tensors["base.0.bias"]
+    tensors["extra"] = torch.zeros(2)
+    tensors["alpha.0.bias"] = tensors["alpha.0.bias"].double()
+    tensors["base.2.bias"][0] = float("nan")
+    write_tensors(tmp_path / "f", tensors, about, kind="amortes-network", version=1)
+    with pytest.raises(FileError) as error:
+        load_network(tmp_path / "f")
+    for problem in (
+        "base.0.bias is missing",
+        "extra is unknown",
+        "alpha.0.bias is torch.float64",
+        "base.2.bias has values that are not finite",
+    ):
+        assert problem in str(error.value)
+
+
+def test_incomplete_card(exported: Path, tmp_path: Path) -> None:
+    tensors, about = read_tensors(exported, kind="amortes-network", version=1)
+    del about["prior"]
+    write_tensors(tmp_path / "f", tensors, about, kind="amortes-network", version=1)
+    with pytest.raises(FileError, match="prior"):
+        load_network(tmp_path / "f")
+
+
+def test_run_without_weights(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="no weights yet"):
+        export(Run.start(tmp_path / "run", fake_recipe()), tmp_path / "f")
+    assert not (tmp_path / "f").exists()

@@ -1,0 +1,101 @@
+import dataclasses
+import json
+
+import pytest
+import torch
+
+from amortes.errors import ConfigError
+from amortes.prior.gp import named_prior
+from amortes.prior.tasks import TaskStream
+from amortes.training.architectures import build_network
+from amortes.training.learner import Learner
+from amortes.training.recipes import RECIPES, STAGES, Recipe, Stage, recipe
+
+PAPER = named_prior("paper")
+
+# Sizes at which a step of the real networks takes milliseconds.
+SMALL = {
+    "paper": ("config.width=16", "config.layers=1", "config.hidden=16", "config.bars=50"),
+    "transformer": ("config.width=16", "config.layers=1", "config.hidden=16", "config.bars=50"),
+    "kernel": ("config.correction_width=16", "config.gain_width=16", "config.particles.count=4"),
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("stage", STAGES)
+def test_json_round_trip(name: str, stage: Stage) -> None:
+    chosen = recipe(name, stage, PAPER)
+    assert chosen.name == name
+    assert chosen.stage == stage
+    assert Recipe.from_dict(json.loads(json.dumps(chosen.to_dict()))) == chosen
+
+
+def test_paper_recipe_is_the_papers() -> None:
+    chosen = recipe("paper", "base", PAPER)
+    assert chosen.steps * chosen.tasks.batch_size == 100_000_000
+    assert (chosen.tasks.batch_size, chosen.lr, chosen.optimiser) == (100, 1e-4, "adamw")
+    assert (chosen.tasks.min_context, chosen.tasks.max_context) == (1, 49)
+    assert chosen.tasks.max_context + chosen.tasks.num_queries <= 150
+    assert (chosen.conditionings, chosen.warmup_share, chosen.pending_share) == ("one", 0.01, 0.0)
+    config = chosen.config
+    assert (config.width, config.layers, config.heads) == (128, 8, 4)
+    assert (config.hidden, config.bars) == (512, 5000)
+
+
+def test_overrides() -> None:
+    chosen = recipe("kernel", "base", PAPER, ["lr=3e-3", "tasks.batch_size=32", "betas=0.9,0.95"])
+    assert (chosen.lr, chosen.tasks.batch_size, chosen.betas) == (3e-3, 32, (0.9, 0.95))
+    assert chosen.prior == PAPER
+
+
+def test_changed_prior_loses_its_name() -> None:
+    chosen = recipe("kernel", "base", PAPER, ["prior.max_dim=2"])
+    assert (chosen.prior.max_dim, chosen.prior.name) == (2, "custom")
+
+
+def test_unknown_names_list_what_there_is() -> None:
+    with pytest.raises(ConfigError, match="no recipe 'best'; there are paper, transformer, kernel"):
+        recipe("best", "base", PAPER)
+    with pytest.raises(ConfigError, match=r"tasks.size: no such setting; there are tasks.batch"):
+        recipe("kernel", "base", PAPER, ["tasks.size=3"])
+
+
+@pytest.mark.parametrize(
+    "assignment",
+    [
+        "steps=0",
+        "lr=0",
+        "clip=inf",
+        "pending_share=1.5",
+        "average_decay=1",
+        "betas=0.9,1",
+        "seed=-1",
+    ],
+)
+def test_invalid_values_name_the_field(assignment: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{assignment.split('=')[0]}: must be"):
+        recipe("kernel", "base", PAPER, [assignment])
+
+
+def test_configuration_must_be_that_of_the_network() -> None:
+    chosen = recipe("kernel", "base", PAPER)
+    with pytest.raises(ConfigError, match="a transformer network takes a TransformerConfig"):
+        dataclasses.replace(chosen, network="transformer")
+    with pytest.raises(ConfigError, match="not a recipe"):
+        Recipe.from_dict({})
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("stage", STAGES)
+def test_real_networks_take_a_step(name: str, stage: Stage) -> None:
+    sizes = ("tasks.batch_size=2", "tasks.num_queries=3", "tasks.max_context=4", "prior.max_dim=2")
+    chosen = recipe(name, stage, PAPER, [*SMALL[name], *sizes])
+    network = build_network(chosen.network, chosen.config, chosen.prior)
+    network.start_alpha()
+    learner = Learner(chosen, network, torch.device("cpu"))
+    before = [p.clone() for p in learner.parameters]
+    task = TaskStream(chosen.prior, 0, chosen.tasks).batch_of(0, 2, 4)
+    learner.forward(task)[0].backward()  # type: ignore[no-untyped-call]
+    assert learner.clip().isfinite()
+    learner.update()
+    assert any(not torch.equal(a, b) for a, b in zip(before, learner.parameters, strict=True))

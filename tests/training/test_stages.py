@@ -1,0 +1,64 @@
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+
+from amortes.errors import ConfigError
+from amortes.training.learner import Learner
+from amortes.training.run import Progress, Run
+from amortes.training.stages import initial_network
+from tests.training.fake import PRIOR, FakeConfig, FakeNetwork, fake_recipe
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """The folder of a base run whose weights are not those of a new network."""
+    recipe = fake_recipe(seed=9)
+    run = Run.start(tmp_path / "base", recipe)
+    run.save(Learner(recipe, initial_network(recipe), torch.device("cpu")), Progress())
+    return run.folder
+
+
+def test_alpha_starts_from_the_base(base: Path) -> None:
+    network = initial_network(fake_recipe("alpha"), base)
+    assert isinstance(network, FakeNetwork)
+    trained, _ = Run.open(base).weights()
+    assert torch.equal(network.state_dict()["base.0.weight"], trained["base.0.weight"])
+    assert float(network.alpha_started) == 1.0
+    fresh = initial_network(fake_recipe())
+    assert not torch.equal(
+        network.state_dict()["base.0.weight"], fresh.state_dict()["base.0.weight"]
+    )
+
+
+def test_alpha_part_may_differ(base: Path) -> None:
+    config = FakeConfig(gain_width=5, bars=4)
+    network = initial_network(fake_recipe("alpha", config=config), base)
+    trained, _ = Run.open(base).weights()
+    assert torch.equal(network.state_dict()["base.0.weight"], trained["base.0.weight"])
+    assert network.state_dict()["alpha.0.weight"].shape == (5, 6)
+    assert network.state_dict()["borders"].shape == (5,)
+
+
+def test_base_part_may_not_differ(base: Path) -> None:
+    with pytest.raises(ConfigError, match=r"parameter base.0.weight .* does not fit"):
+        initial_network(fake_recipe("alpha", config=FakeConfig(width=5)), base)
+
+
+def test_stage_and_base_belong_together(base: Path) -> None:
+    with pytest.raises(ConfigError, match="needs the run of a base"):
+        initial_network(fake_recipe("alpha"))
+    with pytest.raises(ConfigError, match="a base has none"):
+        initial_network(fake_recipe("base"), base)
+
+
+def test_base_must_be_a_base_run(tmp_path: Path) -> None:
+    Run.start(tmp_path, fake_recipe("alpha"))
+    with pytest.raises(ConfigError, match="is a run of stage alpha"):
+        initial_network(fake_recipe("alpha"), tmp_path)
+
+
+def test_prior_must_be_the_bases(base: Path) -> None:
+    with pytest.raises(ConfigError, match="trained on prior 'tiny', not on 'other'"):
+        initial_network(fake_recipe("alpha", prior=dataclasses.replace(PRIOR, name="other")), base)
