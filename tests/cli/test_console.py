@@ -5,7 +5,10 @@ import pytest
 
 from amortes.cli.console import format_value, show_rows
 
-ROWS: list[dict[str, Any]] = [{"name": "a", "ms_per_path": 1.23456}, {"name": "b", "ms_per_path": None}]
+ROWS: list[dict[str, Any]] = [
+    {"name": "a", "ms_per_path": 1.23456},
+    {"name": "b", "ms_per_path": None},
+]
 
 
 def test_rows_as_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:

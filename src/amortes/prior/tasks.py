@@ -129,6 +129,7 @@ class TaskStream(Dataset[TaskBatch]):
             batch_size=None,
             sampler=range(start, stop),
             num_workers=workers,
+            generator=torch.Generator(),  # else it draws from the global one
             multiprocessing_context="forkserver" if workers else None,
         )
         yield from loader

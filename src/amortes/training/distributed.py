@@ -13,6 +13,7 @@ The run folder is written by rank 0 and read by all: it must be on a disk they s
 """
 
 import contextlib
+import importlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -125,10 +126,13 @@ def joined(device: str = "cpu") -> Iterator[Ranks]:
         return
     if place.type == "cuda":
         torch.cuda.set_device(place)
+    # Optimisers import this at their first step. Imported when the group exists already, it keeps a
+    # reference to it: threads of gloo then outlive the interpreter, and now and then abort.
+    importlib.import_module("torch._dynamo")
     dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
-    try:
-        ranks = Ranks(dist.get_rank(), world, place)
-        yield ranks
-        ranks.wait()  # leave together: rank 0 may still be writing
-    finally:
-        dist.destroy_process_group()
+    ranks = Ranks(dist.get_rank(), world, place)
+    yield ranks
+    # Leave together, since rank 0 may still be writing. After an error nothing is put in order:
+    # others may wait for this rank in another call, and torchrun ends them all.
+    ranks.wait()
+    dist.destroy_process_group()

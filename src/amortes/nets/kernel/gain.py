@@ -5,9 +5,9 @@ An evaluation at x is worth what it tells about the places where the optimum may
 between the points, averaged over particles, enter the attention as bias and as values. Nothing
 depends on the number of observations or dimensions.
 
-The gain is predicted in units of a textbook estimate (`landmarks.textbook_gains`) plus a small share
-of the reducible entropy log(1 + v / s^2) / 2, so that gains of 1e-4 nats late in an optimisation
-are resolved as well as those of 1 nat at its beginning.
+The gain is predicted in units of a textbook estimate (`landmarks.textbook_gains`) plus small shares
+of the joint one and of the reducible entropy log(1 + v / s^2) / 2, so that gains of 1e-4 nats late
+in an optimisation are resolved as well as those of 1 nat at its beginning.
 """
 
 import torch

@@ -21,7 +21,6 @@ from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned, Moment
 from amortes.nets.kernel.particles import normal_points
 from amortes.prior.newton import starting_points
 
-
 # A rough score is enough to choose candidates, and most of the weight is on a few particles.
 SCORING_PARTICLES = 4
 
