@@ -2,7 +2,12 @@ import pytest
 import torch
 
 from amortes.nets.kernel.conditioning import Conditioned, condition
-from amortes.nets.kernel.landmarks import LandmarkConfig, find_landmarks, textbook_gains
+from amortes.nets.kernel.landmarks import (
+    LandmarkConfig,
+    find_landmarks,
+    log_density_of_maximum,
+    textbook_gains,
+)
 from amortes.nets.kernel.particles import ParticleConfig, infer_particles
 from amortes.prior.gp import PRIORS
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
@@ -49,6 +54,21 @@ def test_textbook_gains_are_positive_bounded_and_vanish_at_known_points() -> Non
         reducible = 0.5 * (w * (1 + ratio).log()).sum(1)
         assert (gains[..., 1] <= reducible + 1e-9).all()
         assert (gains < limit).all()
+
+
+def test_density_of_the_maximum_against_many_draws(task: TaskBatch) -> None:
+    conditioned = conditioned_on(task)
+    landmarks = find_landmarks(conditioned, LandmarkConfig(maxima=2000))
+    # The density is that of the draws, smoothed: its integral over f and its mean are theirs.
+    grid = torch.linspace(-6, 8, 4001, dtype=torch.float64)
+    logs = [log_density_of_maximum(landmarks, f.expand(3)) for f in grid]
+    density = torch.stack(logs).exp()
+    density = density / density.sum(0)
+    mean = (density * grid[:, None, None]).sum(0)
+    assert torch.allclose(mean, landmarks.maxima.mean(-1), atol=5e-3)
+    spread = (density * (grid[:, None, None] - mean).square()).sum(0).sqrt()
+    assert (spread >= landmarks.maxima.std(-1)).all()
+    assert (spread < 1.2 * landmarks.maxima.std(-1) + 0.03).all()
 
 
 def test_few_observations_are_enough() -> None:

@@ -5,11 +5,12 @@ is not on the boundary. Both are used exactly where a Gaussian allows it:
 
     x* known   condition on the zero gradient, which is linear in f;
     both       condition on f(x*) = f* too, then truncate f(x) at f*;
-    f* only    truncate f(x) at f*;
+    f* only    truncate f(x) at f*; draws on the landmarks give the density of the maximum;
     x* only    moments of f(x) given f(x) <= f(x*), a truncated difference of two Gaussians.
 
 The evidence says how well a particle explains the hint: the density of the zero gradient and of f*
-where they were conditioned on, and the log mass that truncation left where not. These are the
+where they were conditioned on, of the maximum where only that is known, and the log mass that
+truncation left for x* alone. These are the
 textbook approximations of PES, MES and JES (Wang & Jegelka 2017; Hvarfner et al. 2022); the
 learned correction starts from them.
 """
@@ -23,6 +24,7 @@ from amortes import linalg
 from amortes.nets.base import Hint
 from amortes.nets.distributions.normal import log_ndtr, truncated_moments
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned, Moments
+from amortes.nets.kernel.landmarks import Landmarks, log_density_of_maximum
 from amortes.nets.kernel.particles import radial_slope
 
 # A coordinate of x* this close to a face counts as on it: its derivative need not vanish.
@@ -45,16 +47,27 @@ class Start:
     explained: Tensor  # b x k x q: log of the variance ratio due to the zero gradient
 
 
-def start(conditioned: Conditioned, Xq: Tensor, at_q: Moments, hint: Hint | None) -> Start:
-    """Closed-form start at Xq, `b x q x d`, whose posterior moments are `at_q`."""
+def start(
+    conditioned: Conditioned,
+    Xq: Tensor,
+    at_q: Moments,
+    hint: Hint | None,
+    landmarks: Landmarks | None = None,
+) -> Start:
+    """Closed-form start at Xq, `b x q x d`, whose posterior moments are `at_q`.
+
+    Landmarks are needed when f* is known.
+    """
     zero = torch.zeros_like(at_q.mean)
     column = zero[..., :1]
     if hint is None or (hint.x is None and hint.f is None):
         return Start(at_q.mean, at_q.sd, zero, zero, column, column, zero, zero)
     if hint.x is None:
         assert hint.f is not None
-        mean, sd, log_mass, bound = _truncate(at_q.mean, at_q.sd, hint.f[:, None, None])
-        return Start(mean, sd, log_mass, bound, column, column, zero, zero)
+        assert landmarks is not None
+        mean, sd, bound = _truncate(at_q.mean, at_q.sd, hint.f[:, None, None])
+        evidence = log_density_of_maximum(landmarks, hint.f)[..., None].expand_as(mean)
+        return Start(mean, sd, evidence, bound, column, column, zero, zero)
 
     mean, variance, cross, star_mean, star_variance, log_flat = _flat_at(
         conditioned, Xq, at_q, hint.x
@@ -70,7 +83,7 @@ def start(conditioned: Conditioned, Xq: Tensor, at_q: Moments, hint: Hint | None
         mean = mean + correlation * variance.sqrt() * surprise
         floor = VARIANCE_FLOOR * conditioned.prior_variance[..., None]
         sd = (variance * (1.0 - correlation.square())).clamp_min(floor).sqrt()
-        mean, sd, _, bound = _truncate(mean, sd, f)
+        mean, sd, bound = _truncate(mean, sd, f)
         return Start(
             mean, sd, (log_flat + log_density).expand_as(mean), bound,
             star_mean, star_sd, correlation, explained,
@@ -98,11 +111,11 @@ def start(conditioned: Conditioned, Xq: Tensor, at_q: Moments, hint: Hint | None
     )
 
 
-def _truncate(mean: Tensor, sd: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Moments of N(mean, sd^2) below `upper`, the log mass there, and the standardised bound."""
+def _truncate(mean: Tensor, sd: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean and sd of N(mean, sd^2) below `upper`, and the standardised bound."""
     bound = (upper - mean) / sd
     new_mean, variance = truncated_moments(mean, sd, upper.expand_as(mean))
-    return new_mean, variance.sqrt(), log_ndtr(bound), bound
+    return new_mean, variance.sqrt(), bound
 
 
 def _flat_at(

@@ -2,9 +2,9 @@
 
 A fixed low-discrepancy set, part global and part around the best observations at several scales of
 the lengthscale, is scored by the particles' mixture; the most promising points stay as landmarks.
-Exact joint draws of f on the landmarks, a few per particle, say how likely each is to be the
-optimum, and give textbook estimates of the three gains at any query (`textbook_gains`), which the
-alpha network takes as features and as its unit of measure.
+Exact joint draws of f on them say how f* is distributed under each particle and how likely each
+landmark is to be the optimum, and give textbook estimates of the three gains at any query
+(`textbook_gains`), which the alpha network takes as features and as its unit of measure.
 
 All fixed: no random numbers, the same data give the same landmarks.
 """
@@ -21,6 +21,10 @@ from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned, Moment
 from amortes.nets.kernel.particles import normal_points
 from amortes.prior.newton import starting_points
 
+# Chosen by the gain in log-likelihood from f*: docs/log.md, 2026-11-15.
+BANDWIDTH = 0.5
+SMALLEST_BANDWIDTH = 0.02
+
 # A rough score is enough to choose candidates, and most of the weight is on a few particles.
 SCORING_PARTICLES = 4
 
@@ -34,6 +38,7 @@ class LandmarkConfig:
     num_centres: int = 8
     per_centre: int = 24
     draws: int = 4
+    maxima: int = 32
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,7 @@ class Landmarks:
     share: Tensor  # b x m, probability of being the best landmark
     drawn: Tensor  # b x k x s, index of the best landmark in each draw
     value: Tensor  # b x k x s, its value
+    maxima: Tensor  # b x k x t, values of the best landmark in all draws, of which s are the first
 
 
 def find_landmarks(conditioned: Conditioned, config: LandmarkConfig) -> Landmarks:
@@ -68,15 +74,26 @@ def find_landmarks(conditioned: Conditioned, config: LandmarkConfig) -> Landmark
     covariance = conditioned.covariance(X, moments, X, moments)
     jitter = 1e-6 * conditioned.prior_variance[..., None].expand_as(moments.mean)
     L = linalg.cholesky(covariance + torch.diag_embed(jitter))
-    normals = normal_points(config.count, k * config.draws).to(X.dtype)
-    normals = normals.reshape(k, config.draws, config.count).mT  # k x m x s
-    draws = moments.mean[..., None] + L @ normals  # b x k x m x s
-    value, drawn = draws.max(dim=2)
+    normals = normal_points(config.count, k * config.maxima).to(X.dtype)
+    normals = normals.reshape(k, config.maxima, config.count).mT  # k x m x t
+    maxima, best = (moments.mean[..., None] + L @ normals).max(dim=2)  # b x k x t
+    value, drawn = maxima[..., : config.draws], best[..., : config.draws]
     w = conditioned.particles.log_weights.exp()[..., None]
-    mass = (w / config.draws).expand_as(value)
+    mass = (w / config.maxima).expand_as(maxima)
     share = torch.zeros(b, config.count, dtype=X.dtype)
-    share = share.scatter_add(1, drawn.flatten(1), mass.flatten(1))
-    return Landmarks(X, moments, covariance, share, drawn, value)
+    share = share.scatter_add(1, best.flatten(1), mass.flatten(1))
+    return Landmarks(X, moments, covariance, share, drawn, value, maxima)
+
+
+def log_density_of_maximum(landmarks: Landmarks, f: Tensor) -> Tensor:
+    """Log density of the maximum at f, `b`, under each particle: `b x k`.
+
+    A kernel estimate from the draws, with half their standard deviation as the bandwidth.
+    """
+    draws = landmarks.maxima
+    square = (BANDWIDTH * draws.std(-1, keepdim=True)).square() + SMALLEST_BANDWIDTH**2
+    log_kernel = -0.5 * ((f[:, None, None] - draws).square() / square + square.log())
+    return log_kernel.logsumexp(-1)
 
 
 def textbook_gains(

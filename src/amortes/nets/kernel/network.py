@@ -94,10 +94,10 @@ class KernelNetwork(Network[KernelState]):
         conditioned = state.conditioned
         Xq64 = Xq.double()
         at_q = conditioned.moments(Xq64)
-        begin = start(conditioned, Xq64, at_q, hint)
+        landmarks = self._landmarks(state) if hint is not None and hint.f is not None else None
+        begin = start(conditioned, Xq64, at_q, hint, landmarks)
         if not self.use_correction:
             return mixture(conditioned, begin, None, Xq.dtype)
-        landmarks = self._landmarks(state) if hint is not None and hint.f is not None else None
         inputs = features(conditioned, Xq64, at_q, begin, hint, landmarks)
         log_weights = conditioned.particles.log_weights[..., None] + begin.log_evidence
         corrected = self.correction(inputs, log_weights.softmax(1).float())
