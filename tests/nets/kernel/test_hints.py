@@ -59,9 +59,10 @@ def test_value_only_is_a_truncated_normal(conditioned: Conditioned, task: TaskBa
 def test_place_only_conditions_on_slope_and_order(
     conditioned: Conditioned, task: TaskBatch, place: str
 ) -> None:
+    landmarks = find_landmarks(conditioned, LandmarkConfig())
     x_star = torch.tensor([[0.4, 0.6 if place == "interior" else 1.0]] * 3, dtype=torch.float64)
     at = conditioned.moments(task.Xq)
-    begin = start(conditioned, task.Xq, at, Hint(x=x_star))
+    begin = start(conditioned, task.Xq, at, Hint(x=x_star), landmarks)
     # Oracle: exact Gaussian conditioning on finite differences, then rejection.
     draws = joint(conditioned, task.Xq[0, 3], x_star[0], 400_000)
     slopes = (draws[:, 2:4] - draws[:, 4:6]) / 2e-3
@@ -80,7 +81,8 @@ def test_both_condition_on_the_value_too(conditioned: Conditioned, task: TaskBat
     x_star = torch.tensor([[0.4, 0.6]] * 3, dtype=torch.float64)
     f_star = task.optimum.f
     at = conditioned.moments(task.Xq)
-    begin = start(conditioned, task.Xq, at, Hint(x_star, f_star))
+    landmarks = find_landmarks(conditioned, LandmarkConfig())
+    begin = start(conditioned, task.Xq, at, Hint(x_star, f_star), landmarks)
     draws = joint(conditioned, task.Xq[0, 3], x_star[0], 400_000)
     slopes = (draws[:, 2:4] - draws[:, 4:6]) / 2e-3
     known = torch.cat([draws[:, 1:2] - f_star[0], slopes], 1)
@@ -91,7 +93,7 @@ def test_both_condition_on_the_value_too(conditioned: Conditioned, task: TaskBat
     assert begin.sd[0, 0, 3] == pytest.approx(float(kept.std()), rel=0.05)
     # At x* itself nothing is left to learn.
     at_star = conditioned.moments(x_star[:, None])
-    there = start(conditioned, x_star[:, None], at_star, Hint(x_star, f_star))
+    there = start(conditioned, x_star[:, None], at_star, Hint(x_star, f_star), landmarks)
     assert (there.mean[..., 0] <= f_star[:, None] + 1e-6).all()
     assert there.sd.max() < 0.01
 

@@ -6,6 +6,7 @@ from amortes.nets.kernel.landmarks import (
     LandmarkConfig,
     find_landmarks,
     log_density_of_maximum,
+    log_probability_above,
     textbook_gains,
 )
 from amortes.nets.kernel.particles import ParticleConfig, infer_particles
@@ -69,6 +70,22 @@ def test_density_of_the_maximum_against_many_draws(task: TaskBatch) -> None:
     spread = (density * (grid[:, None, None] - mean).square()).sum(0).sqrt()
     assert (spread >= landmarks.maxima.std(-1)).all()
     assert (spread < 1.2 * landmarks.maxima.std(-1) + 0.03).all()
+
+
+def test_probability_above_all_landmarks_against_many_draws(task: TaskBatch) -> None:
+    landmarks = find_landmarks(conditioned_on(task), LandmarkConfig(maxima=1000))
+    mean, sd = landmarks.maxima.mean(-1), 0.7 * landmarks.maxima.std(-1) + 0.3
+    rng = torch.Generator().manual_seed(0)
+    values = mean[..., None] + sd[..., None] * torch.randn(*mean.shape, 4000, generator=rng)
+    chosen = torch.randint(1000, (4000,), generator=rng)
+    above = (values > landmarks.maxima[..., chosen]).double().mean(-1)
+    ours = log_probability_above(landmarks, mean, sd.square()).exp()
+    assert torch.allclose(ours, above, atol=0.05)
+    sure = log_probability_above(landmarks, mean + 50, torch.zeros_like(mean))
+    assert torch.allclose(sure, torch.zeros_like(sure), atol=1e-9)
+    never = log_probability_above(landmarks, mean - 500, torch.zeros_like(mean))
+    assert never.isfinite().all()
+    assert (never < -1000).all()
 
 
 def test_few_observations_are_enough() -> None:

@@ -22,7 +22,7 @@ from amortes.nets.kernel.hints import BOUNDARY, Start
 from amortes.nets.kernel.landmarks import Landmarks
 from amortes.prior.kernels import scaled_square_distance
 
-NUM_FEATURES = 25
+NUM_FEATURES = 26
 
 
 class Correction(nn.Module):
@@ -72,7 +72,10 @@ def features(
     zero = torch.zeros_like(at_q.mean)
     best = best_mean(conditioned)
     weights = conditioned.particles.log_weights.exp()[..., None]
-    surprise = (start.log_evidence - (weights * start.log_evidence).sum(1, keepdim=True)).asinh()
+
+    def relative(t: Tensor) -> Tensor:  # to the average particle
+        return (t - (weights * t).sum(1, keepdim=True)).asinh()
+
     has_x, has_f = float(hint.x is not None), float(hint.f is not None)
     columns = [
         at_q.mean - best,
@@ -87,7 +90,7 @@ def features(
         ((start.mean - at_q.mean) / at_q.sd).asinh(),
         (start.sd / at_q.sd).log(),
         start.truncation.asinh(),
-        surprise,
+        relative(start.log_evidence),
         torch.tensor(has_x),
         torch.tensor(has_f),
     ]
@@ -97,15 +100,14 @@ def features(
         f = hint.f[:, None, None]
         here = _log_density(f, at_q)
         elsewhere = _log_density(f, landmarks.moments).logsumexp(-1, keepdim=True)
-        relative = elsewhere - (weights * elsewhere).sum(1, keepdim=True)
         columns += [
             f - best,
             ((f - at_q.mean) / at_q.sd).asinh(),
             (here - elsewhere).asinh(),
-            relative.asinh(),
+            relative(elsewhere),
         ]
     if hint.x is None:
-        columns += [zero] * 6
+        columns += [zero] * 7
     else:
         x = hint.x[:, None]
         distance = scaled_square_distance(Xq[:, None], x[:, None], hyper.lengthscale).squeeze(-1)
@@ -117,6 +119,7 @@ def features(
             ((start.star_mean - best) / start.star_sd).asinh(),
             start.explained.clamp_min(-10.0),
             interior[:, None, None],
+            relative(start.log_flat),
         ]
     return torch.stack([c.to(zero.dtype).expand_as(zero) for c in columns], dim=-1).float()
 

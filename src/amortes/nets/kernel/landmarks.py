@@ -9,6 +9,7 @@ landmark is to be the optimum, and give textbook estimates of the three gains at
 All fixed: no random numbers, the same data give the same landmarks.
 """
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -16,12 +17,12 @@ import torch
 from torch import Tensor
 
 from amortes import linalg
-from amortes.nets.distributions.normal import truncated_moments
+from amortes.nets.distributions.normal import log_ndtr, truncated_moments
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned, Moments
 from amortes.nets.kernel.particles import normal_points
 from amortes.prior.newton import starting_points
 
-# Chosen by the gain in log-likelihood from f*: docs/log.md, 2026-11-15.
+# Chosen by the gain in log-likelihood from hints: docs/log.md, 2026-11-15.
 BANDWIDTH = 0.5
 SMALLEST_BANDWIDTH = 0.02
 
@@ -94,6 +95,18 @@ def log_density_of_maximum(landmarks: Landmarks, f: Tensor) -> Tensor:
     square = (BANDWIDTH * draws.std(-1, keepdim=True)).square() + SMALLEST_BANDWIDTH**2
     log_kernel = -0.5 * ((f[:, None, None] - draws).square() / square + square.log())
     return log_kernel.logsumexp(-1)
+
+
+def log_probability_above(landmarks: Landmarks, mean: Tensor, variance: Tensor) -> Tensor:
+    """Log probability that N(mean, variance), `b x k`, is above all landmarks: `b x k`.
+
+    The draws of their maximum are smoothed, and taken to be independent of the value.
+    """
+    draws = landmarks.maxima
+    width = BANDWIDTH * draws.std(-1, keepdim=True)
+    square = width.square() + SMALLEST_BANDWIDTH**2 + variance[..., None]
+    log_above: Tensor = log_ndtr((mean[..., None] - draws) / square.sqrt())
+    return log_above.logsumexp(-1) - math.log(draws.shape[-1])
 
 
 def textbook_gains(

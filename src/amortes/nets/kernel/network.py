@@ -94,7 +94,7 @@ class KernelNetwork(Network[KernelState]):
         conditioned = state.conditioned
         Xq64 = Xq.double()
         at_q = conditioned.moments(Xq64)
-        landmarks = self._landmarks(state) if hint is not None and hint.f is not None else None
+        landmarks = self._landmarks(state) if hint is not None else None
         begin = start(conditioned, Xq64, at_q, hint, landmarks)
         if not self.use_correction:
             return mixture(conditioned, begin, None, Xq.dtype)
