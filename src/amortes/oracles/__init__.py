@@ -1,0 +1,1 @@
+"""Slow and trustworthy answers that tell how good the networks are."""

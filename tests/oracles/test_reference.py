@@ -1,0 +1,116 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from amortes.errors import ConfigError
+from amortes.oracles import reference
+from amortes.oracles.reference import (
+    belongs,
+    evaluation_task,
+    fair_mean,
+    fingerprint,
+    first,
+    grid,
+    reference_cell,
+    references,
+)
+from amortes.oracles.smc import SMCConfig
+from amortes.oracles.store import rounded
+from amortes.prior.gp import GPPrior, named_prior
+
+PRIOR = GPPrior(name="unshipped", max_dim=2)
+CELLS = [(1, 3), (2, 4)]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "DATASETS", 3)
+    config = SMCConfig(particles=256, final_particles=512)
+    monkeypatch.setattr(reference, "smc_config", lambda n: config)
+
+
+def test_grid_keeps_to_the_prior() -> None:
+    assert len(grid(named_prior("robust"))) == 20
+    assert {d for d, _ in grid(named_prior("paper"))} == {1, 2, 4, 6}
+    assert grid(GPPrior(min_dim=2, max_dim=2)) == [(2, 5), (2, 20), (2, 45), (2, 100)]
+
+
+@pytest.mark.usefixtures("small")
+def test_stored_numbers_are_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+    computed = references(PRIOR, CELLS, tmp_path, seen.append)
+    assert seen == CELLS
+    monkeypatch.setattr(reference, "hyper_posterior", None)  # would fail if called
+    stored = references(PRIOR, CELLS, tmp_path)
+    for cell in CELLS:
+        assert torch.allclose(stored[cell].cross_entropy, computed[cell].cross_entropy, atol=1e-4)
+        assert torch.equal(stored[cell].task.X, computed[cell].task.X)
+    with pytest.raises(ConfigError, match="d=3"):
+        references(PRIOR, [(3, 5)], tmp_path)
+
+
+@pytest.mark.usefixtures("small")
+def test_numbers_of_other_tasks_are_not_used(tmp_path: Path) -> None:
+    before = references(PRIOR, CELLS[:1], tmp_path)[CELLS[0]]
+    (path,) = tmp_path.iterdir()
+    path.write_text(path.read_text().replace('"mean_y": [', '"mean_y": [9'))
+    again = references(PRIOR, CELLS[:1], tmp_path)[CELLS[0]]
+    assert torch.equal(again.cross_entropy, before.cross_entropy)  # the same seed, computed anew
+    assert "[9" not in path.read_text()
+
+
+@pytest.mark.usefixtures("small")
+def test_fingerprints_tell_tasks_apart() -> None:
+    one, two = (evaluation_task(PRIOR, cell) for cell in ((1, 3), (1, 4)))
+
+    def entry(task: Any) -> dict[str, Any]:
+        return {name: rounded(column.tolist()) for name, column in fingerprint(task).items()}
+
+    assert belongs(one, entry(one))
+    assert not belongs(one, entry(two))
+    assert not belongs(one, entry(first(one, 2)))
+
+
+@pytest.mark.usefixtures("small")
+def test_reference_lies_between_the_truth_and_the_prior() -> None:
+    """Knowing the hyperparameters is better on average, knowing nothing is worse."""
+    cell = reference_cell(PRIOR, (1, 8))
+    truth = fingerprint(cell.task)["entropy"]
+    task = cell.task
+    variance = task.posterior_variance + task.noise_variance
+    blind = 1.25 + 0.02  # prior variance of y: output, mean, noise
+    gaussian = 0.5 * (torch.log(torch.tensor(2 * torch.pi * blind)))
+    gaussian = gaussian + 0.5 * (variance + task.posterior_mean.square()) / blind
+    assert truth.mean() < cell.cross_entropy.mean() < fair_mean(gaussian, task).mean()
+
+
+def test_only_fair_queries_count() -> None:
+    task = evaluation_task(named_prior("paper"), (2, 5))
+    values = task.near_optimum.double()
+    assert values.sum() > 0
+    assert fair_mean(values, task).abs().max().item() == 0.0
+    assert torch.allclose(fair_mean(torch.ones_like(values), task), torch.ones(32).double())
+
+
+@pytest.mark.parametrize("name", ["paper", "robust"])
+def test_shipped_numbers_agree_with_a_fresh_computation(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prior = named_prior(name)
+    fresh = reference_cell(prior, (1, 5), datasets=6).cross_entropy
+    monkeypatch.setattr(reference, "hyper_posterior", None)  # shipped: nothing is computed
+    shipped = references(prior, [(1, 5), (1, 100), (4, 20)], tmp_path)
+    difference = shipped[1, 5].cross_entropy[:6] - fresh
+    assert difference.abs().max().item() < 0.05
+    assert difference.mean().abs().item() < 0.02
+
+
+@pytest.mark.parametrize("name", ["paper", "robust"])
+def test_all_cells_of_named_priors_are_shipped(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reference, "hyper_posterior", None)
+    prior = named_prior(name)
+    assert len(references(prior, grid(prior), tmp_path)) == len(grid(prior))
