@@ -1,0 +1,104 @@
+"""Projected quasi-Newton ascent from many starts at once.
+
+    step   x + H g on the free coordinates, brought back into the domain
+    BFGS   H <- (I - s y'/s'y) H (I - y s'/s'y) + s s'/s'y,   s = x' - x,  y = g - g'
+
+H approximates the inverse of minus the Hessian. Coordinates held at a bound by the gradient are
+frozen, and none moves further than `max_step`. A step is kept if the value rises; if not, the next
+one is shorter. Curvature is learned from either. All starts step together, because an evaluation of
+a few points costs hardly more than that of one; half-way only the best go on.
+
+Reference: Nocedal & Wright, Numerical Optimization, 2006, chapter 6.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from amortes.acquisition.domain import Domain
+from amortes.acquisition.pool import Score
+
+PATIENCE = 2
+"""Steps without a rise worth the effort after which the climb ends."""
+SHORTEN, LENGTHEN = 0.25, 4.0
+"""Factors of the step after a failure, and after a success along which the gradient grew."""
+
+
+def climb(
+    score: Score,
+    domain: Domain,
+    allowed: Callable[[Tensor], Tensor],
+    x: Tensor,
+    f: Tensor,
+    *,
+    coarse_steps: int,
+    fine_steps: int,
+    survivors: int,
+    max_step: float,
+    first_step: float,
+    enough: float,
+) -> tuple[Tensor, Tensor]:
+    """Climb from x, `s x d`, whose scores are f; returns the best end points and their scores.
+
+    `allowed` says which points may be stepped to; the first step moves no coordinate by more than
+    `first_step`. After the coarse steps only the best `survivors` go on. Ends when no start has
+    risen by `enough` in a few steps.
+    """
+    if not coarse_steps + fine_steps:
+        return x, f
+    g = _gradient(score, x)[1]
+    eye = torch.eye(x.shape[1], dtype=x.dtype)
+    H = (first_step / g.abs().amax(-1).clamp_min(1e-300))[:, None, None] * eye
+    known = torch.zeros(len(x), dtype=torch.bool)  # whose H has seen a curvature
+    length = torch.ones_like(f)
+    idle = 0
+    for i in range(coarse_steps + fine_steps):
+        if i == coarse_steps:
+            best = f.topk(min(survivors, len(f))).indices
+            x, f, g, H, known, length = (t[best] for t in (x, f, g, H, known, length))
+        held = ((x <= domain.lower) & (g < 0)) | ((x >= domain.upper) & (g > 0))
+        uphill = torch.where(held, 0.0, g)
+        step = torch.where(held, 0.0, (H @ uphill[..., None]).squeeze(-1))
+        step = step * (max_step / step.abs().amax(-1, keepdim=True).clamp_min(max_step))
+        x_new = domain.bring_in(x + length[:, None] * step, x)
+        f_new, g_new = _gradient(score, x_new)
+        f_new = f_new.where(allowed(x_new), -math.inf)
+        H, curved = _learn(H, known, x_new - x, g - g_new)
+        known = known | curved
+        better = f_new > f
+        H = torch.where((better & ~curved)[:, None, None], LENGTHEN * H, H)
+        length = torch.where(better, 1.0, SHORTEN * length)
+        idle = 0 if bool((f_new > f + enough).any()) else idle + 1
+        f = torch.where(better, f_new, f)
+        x, g = (torch.where(better[:, None], a, b) for a, b in ((x_new, x), (g_new, g)))
+        if idle == PATIENCE:
+            break
+    return x, f
+
+
+def _gradient(score: Score, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Scores at x, `s x d`, and their gradients; NaN becomes -inf and no slope."""
+    with torch.inference_mode(False), torch.enable_grad():
+        x = x.detach().clone().requires_grad_()
+        f = score(x)
+        (g,) = torch.autograd.grad(f.sum(), x)
+    return f.detach().nan_to_num(-math.inf, math.inf, -math.inf), g.nan_to_num(0.0, 0.0, 0.0)
+
+
+def _learn(H: Tensor, known: Tensor, s: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """BFGS update of H, `m x d x d`, by steps s and falls of the gradient y, both `m x d`.
+
+    Rows without positive curvature stay; also returns which have it, `m`.
+    """
+    sy = (s * y).sum(-1)
+    curved = sy > 1e-8 * s.norm(dim=-1) * y.norm(dim=-1)
+    sy = torch.where(curved, sy, 1.0)[:, None, None]
+    s, y = s[..., None], y[..., None]
+    eye = torch.eye(s.shape[1], dtype=s.dtype)
+    # The first curvature also sets the scale of H in all other directions.
+    first = (curved & ~known)[:, None, None]
+    H = torch.where(first, sy / y.square().sum(1, keepdim=True).clamp_min(1e-300) * eye, H)
+    V = eye - s @ y.mT / sy
+    return torch.where(curved[:, None, None], V @ H @ V.mT + s @ s.mT / sy, H), curved

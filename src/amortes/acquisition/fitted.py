@@ -1,0 +1,232 @@
+"""A network conditioned on one dataset, in the user's units: predictions and scores of points.
+
+    fitted = Fitted(network, X, y, maximise=False)      # conditions once
+    fitted.predict(Xq)                                  # distribution of y
+    fitted.score("jes", Xq)                             # bigger is better, differentiable in Xq
+
+Scores, with u = y if y is maximised and u = -y otherwise, in the user's units:
+
+    pes, mes, jes   expected information in nats about x*, f*, and both
+    ei, logei       E max(u(x) - best, 0) and its logarithm
+    ucb             E u(x) + sqrt(beta) sd u(x)
+    mean            E u(x)
+
+`best` is the highest posterior mean of u at an observed point. With noise the highest observation
+is an overestimate (a lucky draw), and improvement over it would be hard to expect anywhere. For the
+same reason ei and ucb are about the function without noise, if the network tells it apart:
+re-evaluating a well-known point improves nothing, however large the noise.
+"""
+
+import copy
+from functools import cached_property
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from amortes.acquisition.latent import correlation, without_noise
+from amortes.acquisition.units import Units, check_values
+from amortes.errors import ConfigError, DataError
+from amortes.nets.base import GAINS, Hint, Network
+from amortes.nets.distributions import Predictive
+
+SCORES = (*GAINS, "ei", "logei", "ucb", "mean")
+OUTSIDE = 1e-6
+"""A point this far outside the cube is taken for one on its surface that was rounded."""
+
+
+class Fitted:
+    """A network and a dataset: X `n x d` in the unit cube, y `n`, X_pending `p x d`; float64.
+
+    Pending points are being evaluated: near them uncertainty counts as reduced already.
+    """
+
+    def __init__(
+        self,
+        network: Network[Any],
+        X: Tensor,
+        y: Tensor,
+        X_pending: Tensor | None = None,
+        *,
+        maximise: bool = True,
+    ) -> None:
+        if network.training:
+            raise ConfigError("the network is in training mode; call `network.eval()` first.")
+        _check_points(X, "X")
+        if len(X) == 0:
+            raise DataError(
+                "X is empty, but a network needs at least one observation; choose the first "
+                "points at random or by a Sobol sequence."
+            )
+        check_values(y, len(X))
+        if X_pending is not None:
+            _check_points(X_pending, "X_pending", X.shape[-1])
+            X_pending = _inside(X_pending) if len(X_pending) else None
+        self.network, self.X, self.y, self.X_pending = network, _inside(X), y.detach(), X_pending
+        self.maximise = maximise
+        self.units = Units.of(self.y, maximise=maximise)
+        self.told: tuple[Tensor | None, Tensor | None] | None = None  # the optimum, user's units
+        self._hint: Hint | None = None  # the same for the network
+        # Also when the caller is in inference mode: a later call may want gradients.
+        with torch.inference_mode(False), torch.no_grad():
+            pending = None if X_pending is None else X_pending[None]
+            z = self.units.to_network(self.y)
+            self._state = network.condition(self.X[None], z[None], pending)
+
+    @property
+    def d(self) -> int:
+        """Number of input dimensions."""
+        return self.X.shape[-1]
+
+    def with_pending(self, X_pending: Tensor | None) -> "Fitted":
+        """The same data with other pending points."""
+        fitted = Fitted(self.network, self.X, self.y, X_pending, maximise=self.maximise)
+        return fitted if self.told is None else fitted.hinted(*self.told)
+
+    def believing(self) -> "Fitted":
+        """The fit if each pending point had given just what is expected of it.
+
+        Improvement depends on the values of pending points, which hyperparameters disagree about;
+        this settles it (Ginsbourger et al., Kriging is well-suited to parallelize optimization,
+        2010). Gains do not need it: information depends on the places of points only.
+        """
+        if self.X_pending is None:
+            return self
+        with torch.no_grad():
+            expected = self.posterior_mean(self.X_pending)
+        X, y = torch.cat([self.X, self.X_pending]), torch.cat([self.y, expected])
+        fitted = Fitted(self.network, X, y, maximise=self.maximise)
+        return fitted if self.told is None else fitted.hinted(*self.told)
+
+    def hinted(self, x: Tensor | None = None, f: Tensor | float | None = None) -> Self:
+        """The same, told where the optimum is (x, `d`), its value (f, the user's units), or both.
+
+        Predictions and the scores made of them change; there are no gains any more.
+        """
+        if x is None and f is None:
+            raise DataError("a hint needs x, f, or both; both are None.")
+        if x is not None:
+            _check_points(x[None], "x", self.d)
+            x = x.detach().clamp(0.0, 1.0)
+        if f is not None:
+            f = torch.as_tensor(f, dtype=torch.float64).reshape(-1)
+            check_values(f, 1)
+        told = copy.copy(self)
+        told.__dict__.pop("best", None)  # belongs to the old predictions
+        told.told = (x, f)
+        told._hint = Hint(
+            x=None if x is None else x[None], f=None if f is None else self.units.to_network(f)
+        )
+        return told
+
+    def predict(self, Xq: Tensor) -> Predictive:
+        """Distribution of a noisy observation y at Xq, `m x d`: batch shape `m`."""
+        return self.units.to_user(self._predict(Xq)[0])
+
+    def latent(self, Xq: Tensor) -> Predictive:
+        """Distribution of the function without noise; that of y if the network knows no other."""
+        return self.units.to_user(self._latent(Xq))
+
+    def correlation(self, Xq: Tensor, *, noise: bool) -> Tensor | None:
+        """Correlations among the q points of each of b batches, `b x q x d`: `b x q x q`.
+
+        Of y with `noise`, of f without; None if the network only knows one point at a time.
+        """
+        _check_points(Xq.flatten(0, 1), "Xq", self.d)
+        return correlation(self._state, Xq, noise=noise) if self._hint is None else None
+
+    def posterior_mean(self, Xq: Tensor) -> Tensor:
+        """E[y] at Xq, `m x d`: `m`."""
+        return self.predict(Xq).mean
+
+    def gain_distribution(self, name: str, Xq: Tensor) -> Predictive:
+        """Distribution of the information gained at Xq in nats, for pes, mes or jes: `m`."""
+        if name not in GAINS:
+            raise ConfigError(f"gain: must be one of {', '.join(GAINS)}, not {name!r}.")
+        return self._gains(Xq)[0, :, GAINS.index(name)]
+
+    def score(
+        self, name: str, Xq: Tensor, *, best: float | None = None, beta: float = 4.0
+    ) -> Tensor:
+        """How good it is to evaluate Xq, `m x d`: `m`, bigger is better; see the module.
+
+        `best`, in the user's units, replaces the default of ei and logei; `beta` is for ucb.
+        """
+        if name not in SCORES:
+            raise ConfigError(f"score: must be one of {', '.join(SCORES)}, not {name!r}.")
+        if name in GAINS:
+            return self._gains(Xq).mean[0, :, GAINS.index(name)]
+        utility = self.units.to_utility(self._latent(Xq))
+        if name == "mean":
+            return utility.mean
+        if name == "ucb":
+            if beta < 0:
+                raise ConfigError(f"beta: must not be negative, not {beta}.")
+            return utility.upper_confidence_bound(beta)
+        value = self.units.sign * (self.best if best is None else best)
+        target = torch.tensor(value, dtype=torch.float64)
+        if name == "ei":
+            return utility.expected_improvement(target)
+        return utility.log_expected_improvement(target)
+
+    @cached_property
+    def best(self) -> float:
+        """The best posterior mean of y at an observed point."""
+        return float(self.posterior_mean(self.best_points(1)).detach())
+
+    def best_points(self, count: int) -> Tensor:
+        """Observed points with the best posterior means, best first: at most `count x d`."""
+        with torch.no_grad():
+            means = self.units.sign * self.posterior_mean(self.X)
+        order = means.argsort(descending=True, stable=True)
+        return self.X[order[:count]]
+
+    @cached_property
+    def _ready_for_gains(self) -> bool:
+        """Have the network prepare what all gains share, without a gradient, before the first."""
+        with torch.inference_mode(False), torch.no_grad():
+            self.network.gain(self._state, self.X[None, :1])
+        return True
+
+    def _gains(self, Xq: Tensor) -> Predictive:
+        """Distributions of all gains, `1 x m x 3`."""
+        if self._hint is not None:
+            raise ConfigError("there is no gain left once the optimum is told.")
+        _check_points(Xq, "Xq", self.d)
+        _ = self._ready_for_gains
+        return self.network.gain(self._state, Xq[None])
+
+    def _predict(self, Xq: Tensor) -> Predictive:
+        """Distribution of the network's z, `1 x m`."""
+        _check_points(Xq, "Xq", self.d)
+        return self.network.predict(self._state, Xq[None], self._hint)
+
+    def _latent(self, Xq: Tensor) -> Predictive:
+        """Distribution of the network's z without noise, `m`."""
+        return without_noise(self._state, self._predict(Xq))[0]
+
+
+def _check_points(X: Tensor, name: str, d: int | None = None) -> None:
+    """Raise DataError unless X is a float64 matrix of points in the unit cube."""
+    columns = "d >= 1" if d is None else f"d = {d}"
+    if X.ndim != 2 or X.shape[1] == 0 or d not in (None, X.shape[1]):
+        raise DataError(
+            f"{name} must be a matrix of points with {columns} columns, not of shape "
+            f"{tuple(X.shape)}."
+        )
+    if X.dtype != torch.float64:
+        raise DataError(f"{name} must be float64, not {X.dtype}; convert it with `.double()`.")
+    if X.numel() == 0:
+        return
+    low, high = X.detach().aminmax()
+    # Written so that NaN fails.
+    if not bool((low >= -OUTSIDE) & (high <= 1.0 + OUTSIDE)):
+        rows = (~((X >= -OUTSIDE) & (X <= 1.0 + OUTSIDE))).any(1).nonzero().flatten().tolist()
+        raise DataError(
+            f"{name} must be in the unit cube, but rows {rows[:10]} are not (or are NaN): values "
+            f"from {float(low):g} to {float(high):g}. Rescale each column by its bounds."
+        )
+
+
+def _inside(X: Tensor) -> Tensor:
+    return X.detach().clamp(0.0, 1.0)

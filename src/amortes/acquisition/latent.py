@@ -1,0 +1,52 @@
+"""What only the kernel network knows: the function behind the noise, and joint distributions.
+
+Every component of its predictive mixture is a particle's Gaussian for f(x) plus that particle's
+noise, N(m, v + s^2), so the distribution of f(x) is the same mixture with v alone. Two function
+values are correlated under particle p as cov_p(x, x') / sqrt(v_p(x) v_p(x')); the average over
+particles describes how values at several points move together.
+"""
+
+import torch
+from torch import Tensor
+
+from amortes.nets.distributions import GaussianMixture, Predictive
+from amortes.nets.kernel.conditioning import VARIANCE_FLOOR
+from amortes.nets.kernel.network import KernelState
+
+
+def without_noise(state: object, predicted: Predictive) -> Predictive:
+    """The distribution of f given that of y, for one dataset, both `1 x q`.
+
+    A network that cannot tell the two apart has its distribution of y returned.
+    """
+    if not isinstance(state, KernelState) or not isinstance(predicted, GaussianMixture):
+        return predicted
+    conditioned = state.conditioned
+    per_particle = predicted.sds.shape[-1] // conditioned.noise_variance.shape[-1]
+
+    def for_components(t: Tensor) -> Tensor:  # 1 x k -> 1 x 1 x k J
+        return t.repeat_interleave(per_particle, dim=-1)[:, None]
+
+    floor = VARIANCE_FLOOR * for_components(conditioned.prior_variance)
+    variance = predicted.sds.square() - for_components(conditioned.noise_variance)
+    return GaussianMixture(predicted.log_weights, predicted.means, variance.clamp_min(floor).sqrt())
+
+
+def correlation(state: object, Xq: Tensor, *, noise: bool) -> Tensor | None:
+    """Correlations of f (or y, with noise) at the q points of each batch.
+
+    Xq `b x q x d` against one dataset: `b x q x q`; None if the network does not know.
+    """
+    if not isinstance(state, KernelState):
+        return None
+    conditioned = state.conditioned
+    at_q = conditioned.moments(Xq)  # b x k x q: the one dataset broadcasts
+    covariance = conditioned.covariance(Xq, at_q, Xq, at_q)
+    variance = at_q.variance
+    if noise:
+        variance = variance + conditioned.noise_variance[..., None]
+    weights = conditioned.particles.log_weights.exp()[..., None, None]
+    scale = (variance[..., :, None] * variance[..., None, :]).sqrt()
+    average = (weights * (covariance / scale).clamp(-1.0, 1.0)).sum(1)
+    one = torch.eye(Xq.shape[-2], dtype=Xq.dtype)
+    return average * (1.0 - one) + one

@@ -1,0 +1,168 @@
+"""The point of a domain with the highest score.
+
+1. Score many candidates: a low-discrepancy set with many points on the faces, and perturbations of
+   the best points known at several scales, each of some of the coordinates.
+2. Discrete parameters (`Domain.project`) first take jumps: random changes of some coordinates and
+   crossings of two candidates, of which the best per start are kept.
+3. From the best of both kinds of candidates, climb along gradients, all starts at once (`climb`).
+
+Deterministic given the seed. `amortes bench search` compares it with BoTorch's `optimize_acqf`.
+"""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from amortes.acquisition.climb import climb
+from amortes.acquisition.domain import Domain
+from amortes.acquisition.pool import Found, Score, check_points, evaluate, is_among
+from amortes.errors import ConfigError, DataError
+from amortes.random import derive_seeds
+
+SCALES = (-2.5, -0.5)
+"""Powers of ten between which the scales of perturbations are."""
+CHANGED, CROSSED = 0.25, 0.5
+"""Share of the coordinates changed by a jump, and of the jumps that take them from a partner."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchConfig:
+    """Effort of the search."""
+
+    num_global: int = 192
+    num_local: int = 96
+    starts: int = 12
+    coarse_steps: int = 5
+    survivors: int = 4
+    fine_steps: int = 7
+    max_step: float = 0.2
+    first_step: float = 0.1
+    tolerance: float = 3e-3  # a rise worth a step, as a share of (best - median) of the candidates
+    jumps: int = 16  # changes of discrete parameters tried per start and round
+    rounds: int = 3
+
+    def __post_init__(self) -> None:
+        least: dict[str, float] = {"num_global": 1, "starts": 1, "survivors": 1, "jumps": 1}
+        least |= {"max_step": 1e-9, "first_step": 1e-9}
+        for field, value in vars(self).items():
+            if not value >= least.get(field, 0):
+                raise ConfigError(f"{field}: must be at least {least.get(field, 0)}, not {value}.")
+
+
+def maximise(
+    score: Score,
+    domain: Domain,
+    *,
+    seed: int,
+    around: Tensor | None = None,
+    exclude: Tensor | None = None,
+    config: SearchConfig | None = None,
+) -> Found:
+    """The best point found in `domain`.
+
+    `around`, `c x d`, are points worth looking close to, best first (say `Fitted.best_points`).
+    `exclude`, `e x d`, are points not to return, unless the search meets no others.
+    """
+    check_points(around, domain.d, "around")
+    check_points(exclude, domain.d, "exclude")
+    search = _Search(score, domain, exclude, config or SearchConfig())
+    found = search.run(seed, around)
+    if found is None and exclude is not None:
+        found = dataclasses.replace(search, exclude=None).run(seed, around)
+        found = None if found is None else dataclasses.replace(found, fresh=False)
+    if found is None:
+        raise DataError(
+            "the search met no valid point: every candidate has a score of NaN, or breaks "
+            "A x <= b once its discrete parameters are rounded. Loosen the constraints."
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class _Search:
+    score: Score
+    domain: Domain
+    exclude: Tensor | None
+    config: SearchConfig
+
+    def run(self, seed: int, around: Tensor | None) -> Found | None:
+        """The best point met, None if none is allowed."""
+        config = self.config
+        sobol_seed, noise_seed = (int(s >> np.uint64(1)) for s in derive_seeds(seed, count=2))
+        rng = torch.Generator().manual_seed(noise_seed)
+        x = self.domain.sample(config.num_global, sobol_seed)
+        num_local = 0
+        if around is not None and len(around) and config.num_local:
+            local = self._perturbed(around, rng)
+            x, num_local = torch.cat([x, local]), len(local)
+        f = self._values(x)
+        possible = f[f > -math.inf]
+        if not len(possible):
+            return None
+        enough = config.tolerance * float(possible.max() - possible.median())
+        far, near = f.split_with_sizes([len(f) - num_local, num_local])
+        from_near = min(config.starts // 2, num_local)
+        from_far = min(config.starts - from_near, len(far))
+        starts = torch.cat([far.topk(from_far).indices, near.topk(from_near).indices + len(far)])
+        x, f = x[starts], f[starts]
+        if self.domain.project is not None:
+            x, f = self._jump(x, f, rng)
+        x, f = climb(
+            self.score,
+            self.domain,
+            self._allowed,
+            x,
+            f,
+            coarse_steps=config.coarse_steps,
+            fine_steps=config.fine_steps,
+            survivors=config.survivors,
+            max_step=config.max_step,
+            first_step=config.first_step,
+            enough=enough,
+        )
+        best = int(f.argmax())
+        return Found(x[best], float(f[best]), fresh=True)
+
+    def _allowed(self, x: Tensor) -> Tensor:
+        return self.domain.contains(x) & ~is_among(x, self.exclude)
+
+    def _values(self, x: Tensor) -> Tensor:
+        """Scores, -inf for points that may not be returned."""
+        return evaluate(self.score, x).where(self._allowed(x), -math.inf)
+
+    def _perturbed(self, around: Tensor, rng: torch.Generator) -> Tensor:
+        """The points themselves, and moves of some of their coordinates at several scales."""
+        count = self.config.num_local
+        centres = self.domain.bring_in(around[:count], self.domain.centre)
+        each = centres[torch.arange(count - len(centres)) % len(centres)]
+        scale = torch.logspace(*SCALES, len(each), dtype=torch.float64)
+        scale = scale[torch.randperm(len(each), generator=rng), None]
+        noise = torch.randn(each.shape, generator=rng, dtype=torch.float64)
+        # Between one coordinate and all of them.
+        share = torch.rand(len(each), 1, generator=rng, dtype=torch.float64)
+        u = torch.rand(each.shape, generator=rng, dtype=torch.float64)
+        moved = u <= torch.maximum(share, u.amin(1, keepdim=True))
+        return torch.cat([centres, self.domain.bring_in(each + scale * noise * moved, each)])
+
+    def _jump(self, x: Tensor, f: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Improve starts x, `s x d`, whose scores are f, by changes that need no gradient."""
+        domain, (s, d), j = self.domain, x.shape, self.config.jumps
+        for _ in range(self.config.rounds):
+            u = torch.rand(s, j, d, generator=rng, dtype=torch.float64)
+            anew = domain.lower + u * (domain.upper - domain.lower)
+            partner = x[torch.randint(s, (s, j), generator=rng)]
+            crossed = torch.rand(s, j, 1, generator=rng) < CROSSED
+            v = torch.rand(s, j, d, generator=rng)
+            changed = (v < CHANGED) | (v == v.amin(-1, keepdim=True))  # one coordinate at least
+            tried = torch.where(changed, torch.where(crossed, partner, anew), x[:, None])
+            origin = x.repeat_interleave(j, dim=0)
+            x_new = domain.bring_in(tried.flatten(0, 1), origin)
+            f_new, best = self._values(x_new).reshape(s, j).max(dim=1)
+            x_new = x_new.reshape(s, j, d)[torch.arange(s), best]
+            x = torch.where((f_new > f)[:, None], x_new, x)
+            f = torch.maximum(f, f_new)
+        return x, f

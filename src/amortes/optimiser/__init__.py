@@ -1,0 +1,25 @@
+"""Optimisation for users: spaces, ask and tell, and `minimize`."""
+
+from amortes.optimiser.choices import Categorical, Ordinal
+from amortes.optimiser.constraints import Linear
+from amortes.optimiser.limits import AmortesWarning
+from amortes.optimiser.minimize import Result, minimize
+from amortes.optimiser.numeric import Float, Int
+from amortes.optimiser.optimizer import Optimizer, Recommendation
+from amortes.optimiser.space import Space
+from amortes.optimiser.trials import Trial
+
+__all__ = [
+    "AmortesWarning",
+    "Categorical",
+    "Float",
+    "Int",
+    "Linear",
+    "Optimizer",
+    "Ordinal",
+    "Recommendation",
+    "Result",
+    "Space",
+    "Trial",
+    "minimize",
+]

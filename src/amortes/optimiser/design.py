@@ -1,0 +1,74 @@
+"""Points of a space chosen before there is anything to learn from: uniform, or spread out.
+
+Both draw points of the unit cube, map them to configs and drop those that violate a constraint.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from amortes.errors import ConfigError
+from amortes.optimiser.space import Space
+
+# Draws without a single success after which a space counts as infeasible.
+PATIENCE = 1 << 17
+BLOCK = 1024
+
+
+def sample(space: Space, n: int, generator: torch.Generator) -> Tensor:
+    """Points of n independent configs, uniform over the space or its pool: `n x d`."""
+    if space.pool is not None:
+        pool = space.pool_points
+        return pool[torch.randint(len(pool), (n,), generator=generator)]
+    blocks: list[Tensor] = [torch.empty(0, space.d, dtype=torch.float64)]
+    misses = 0
+    while sum(map(len, blocks)) < n:
+        size = max(n, BLOCK) if space.constraints else n
+        U = torch.rand(size, space.d, generator=generator, dtype=torch.float64)
+        X = space.project(U)
+        blocks.append(X[space.feasible(X)])
+        misses = 0 if len(blocks[-1]) else misses + size
+        _check_patience(misses)
+    return torch.cat(blocks)[:n]
+
+
+def spread(space: Space, seed: int) -> Iterator[Tensor]:
+    """Distinct points `d` of a scrambled Sobol sequence, as configs; a pure function of the seed.
+
+    With a pool, its member nearest to each point of the sequence among those not yet given. Ends
+    when a finite space is exhausted, or all but: when no new config comes up in `PATIENCE` draws.
+    """
+    sobol: Any = SobolEngine  # untyped in torch
+    engine = sobol(space.d, scramble=True, seed=seed)
+    if space.pool is not None:
+        left = space.pool_points
+        while len(left):
+            nearest = int(torch.cdist(engine.draw(1, dtype=torch.float64), left).argmin())
+            yield left[nearest]
+            left = torch.cat([left[:nearest], left[nearest + 1 :]])
+        return
+    seen: set[tuple[float, ...]] = set()
+    misses = 0
+    size = 16
+    while misses < PATIENCE and (space.count is None or len(seen) < space.count):
+        X = space.project(engine.draw(size, dtype=torch.float64))
+        misses, size = misses + size, min(2 * size, BLOCK)
+        for x in X[space.feasible(X)]:
+            point = tuple(x.tolist())
+            if point not in seen:
+                seen.add(point)
+                misses = 0
+                yield x
+    if not seen:
+        _check_patience(misses)
+
+
+def _check_patience(misses: int) -> None:
+    if misses >= PATIENCE:
+        raise ConfigError(
+            f"constraints: none of {misses:,} random configs satisfies them. Check the signs of "
+            f"the coefficients (a Linear says sum <= upper), or narrow the parameters' bounds."
+        )

@@ -1,0 +1,63 @@
+"""Whether data are still what the weights were trained for.
+
+Networks answer for any data, but nobody has measured how well outside the dimensions, numbers of
+points and noise of their training. What leaves them is said once, and nothing else changes.
+"""
+
+from collections.abc import Iterator
+
+import torch
+
+from amortes.acquisition import Fitted
+
+TRAINED_POINTS = 150
+"""Points per dataset in training, at most."""
+NOISE_QUANTILE = 2.5
+"""Standard deviations of the prior's (log) noise beyond which noise counts as unusual."""
+ENOUGH = 10
+"""Results below which the noise is anybody's guess."""
+
+
+class AmortesWarning(UserWarning):
+    """Something an optimiser's user should know; each kind is said once per optimiser."""
+
+
+def departures(fitted: Fitted) -> Iterator[tuple[str, str]]:
+    """What is outside the training of the network: a name for each kind, and a sentence."""
+    prior = fitted.network.prior
+    n, d = fitted.X.shape
+    if not prior.min_dim <= d <= prior.max_dim:
+        yield (
+            "dimension",
+            f"the space has {d} coordinates (a Categorical of k > 2 choices has k), but the "
+            f"network was trained for {prior.min_dim} to {prior.max_dim}: suggestions may be poor. "
+            f"Fix some parameters, or use a network trained for more.",
+        )
+    if n > TRAINED_POINTS:
+        yield (
+            "points",
+            f"there are {n} results, but the network was trained on at most {TRAINED_POINTS}: "
+            f"suggestions may be poor and slow.",
+        )
+    if n >= ENOUGH and (noise := _noise(fitted)) > _largest_noise(fitted):
+        yield (
+            "noise",
+            f"the noise is about {noise:.2g} of the standard deviation of the results, more than "
+            f"the network was trained for ({_largest_noise(fitted):.2g}): average several "
+            f"evaluations per config, or use a network of the prior 'robust'.",
+        )
+
+
+def _noise(fitted: Fitted) -> float:
+    """Standard deviation of the noise, in units of that of the results."""
+    with torch.no_grad():
+        X = fitted.best_points(1)
+        total, signal = fitted.predict(X).variance, fitted.latent(X).variance
+    # A network that cannot tell them apart has nothing but noise left at a point it has seen.
+    variance = total - signal if bool((signal < total).all()) else total
+    return float(variance.sqrt()) / fitted.units.scale
+
+
+def _largest_noise(fitted: Fitted) -> float:
+    z = torch.tensor(NOISE_QUANTILE, dtype=torch.float64)
+    return float(fitted.network.prior.noise_sd.transform(z, fitted.d))

@@ -1,0 +1,250 @@
+"""Optimise a function in one call, in the manner of SciPy.
+
+result = minimize(train, {"lr": Float(1e-5, 1e-1, log=True)}, n_trials=50, workers=4)
+result.x, result.fun
+"""
+
+import math
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from amortes.errors import ConfigError, DataError
+from amortes.nets.base import Network
+from amortes.optimiser.limits import AmortesWarning
+from amortes.optimiser.optimizer import Goal, Optimizer, Start
+from amortes.optimiser.space import Config, Space
+from amortes.optimiser.trials import Trial
+
+Objective = Callable[[Config], float | tuple[float, float]]
+Callback = Callable[[Optimizer, Trial], bool | None]
+
+CONVINCED = 3
+"""Results in a row with a negligible expected gain before the run stops early."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run found."""
+
+    x: Config
+    """The config with the best value observed."""
+    fun: float
+    """Its value."""
+    n_trials: int
+    """Evaluations made, failed ones included."""
+    history: list[Trial]
+    """All of them, and the past results the run started from."""
+    optimizer: Optimizer
+    """To go on with, or for `recommend()`, `importance()`, `plot()` and `save()`."""
+    message: str
+    """Why the run ended."""
+
+
+def minimize(
+    fun: Objective,
+    space: Space | Mapping[str, Any],
+    n_trials: int,
+    *,
+    goal: Goal = "minimize",
+    acquisition: str = "jes",
+    workers: int = 1,
+    timeout: float | None = None,
+    early_stop: float | None = None,
+    errors: Literal["record", "raise"] = "record",
+    callback: Callback | None = None,
+    progress: bool = True,
+    seed: int = 0,
+    initial: int | None = None,
+    start: Start | Callable[[Space], Start] = (),
+    network: Network[Any] | None = None,
+    cost: Callable[[Config], float] | None = None,
+) -> Result:
+    """Find the config with the smallest (or, by `goal`, largest) value of `fun(config)`.
+
+    fun: returns the value, or a pair of value and cost. NaN and infinity count as failures.
+    workers: evaluations at a time, each in a thread of its own.
+    timeout: seconds after which no evaluation begins; those under way are waited for.
+    early_stop: end when the expected gain of any further evaluation has been below this share of
+        the spread (standard deviation) of the values three times in a row; 0.001 is a good choice.
+    errors: what an exception in fun does: record a failed trial, or end the run.
+    callback: called with the optimiser and each finished trial; the run ends if it returns True.
+    The other arguments are those of `Optimizer`.
+    """
+    _check(fun, n_trials, workers, timeout, early_stop, errors)
+    optimizer = Optimizer(
+        space,
+        goal,
+        acquisition=acquisition,
+        seed=seed,
+        initial=initial,
+        start=start,
+        network=network,
+        cost=cost,
+    )
+    run = _Run(fun, optimizer, n_trials, early_stop, errors, callback)
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
+    with (
+        _progress_bar(progress) as bar,
+        _Inline() if workers == 1 else ThreadPoolExecutor(workers, "amortes") as executor,
+    ):
+        task = bar.add_task("", total=n_trials, note="")
+        for finished in run.evaluate(executor, workers, deadline):
+            bar.update(task, completed=finished, note=run.note)
+    return run.result()
+
+
+class _Inline(Executor):
+    """Runs what is submitted at once in the caller's thread, where debuggers and Ctrl-C work."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+class _Run:
+    """The evaluations of one call of `minimize`."""
+
+    def __init__(
+        self,
+        fun: Objective,
+        optimizer: Optimizer,
+        n_trials: int,
+        early_stop: float | None,
+        errors: str,
+        callback: Callback | None,
+    ) -> None:
+        self.fun, self.optimizer, self.n_trials = fun, optimizer, n_trials
+        self.early_stop, self.errors, self.callback = early_stop, errors, callback
+        self.finished = 0
+        self.negligible = 0  # results in a row after which little gain was expected
+        self.message = ""
+        self.last_error: Exception | None = None
+
+    def evaluate(self, executor: Executor, workers: int, deadline: float) -> Iterator[int]:
+        """Run the trials; yields how many are finished after each."""
+        running: dict[Future[Any], Trial] = {}
+        begun = 0
+        while True:
+            while len(running) < workers and not self.message:
+                if begun == self.n_trials:
+                    self.message = f"all {begun} trials are done."
+                elif time.monotonic() >= deadline:
+                    self.message = f"the time was up after {begun} of {self.n_trials} trials."
+                else:
+                    trial = self.optimizer.ask()
+                    running[executor.submit(self.fun, trial.copy().config)] = trial
+                    begun += 1
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                trial = self._tell(running.pop(future), future)
+                self.finished += 1
+                yield self.finished
+                self._consider_stopping(trial)
+
+    def result(self) -> Result:
+        """What came of it; a `DataError` if no evaluation gave a value."""
+        trials = self.optimizer.trials
+        if all(trial.value is None for trial in trials):
+            reasons = ", ".join(dict.fromkeys(t.reason for t in trials if t.reason))
+            raise DataError(
+                f"none of {self.finished} evaluations gave a finite number ({reasons}); try the "
+                f"function on one config of the space by itself."
+            ) from self.last_error
+        best = self.optimizer.best
+        assert best.value is not None
+        return Result(best.config, best.value, self.finished, trials, self.optimizer, self.message)
+
+    @property
+    def note(self) -> str:
+        """The best value so far, for the progress bar."""
+        if all(trial.value is None for trial in self.optimizer.trials):
+            return "no value yet"
+        return f"best {self.optimizer.best.value:.6g}"
+
+    def _tell(self, trial: Trial, future: Future[Any]) -> Trial:
+        error = future.exception()
+        if error is None:
+            value, cost = _value_and_cost(future.result())
+            return self.optimizer.tell(trial, value, cost=cost)
+        if self.errors == "raise" or not isinstance(error, Exception):
+            raise error
+        if self.last_error is None:
+            warnings.warn(
+                f"the function raised {error!r} at {trial.config}; such trials are recorded as "
+                f"failed (errors='raise' ends the run instead).",
+                AmortesWarning,
+                stacklevel=2,
+            )
+        self.last_error = error
+        return self.optimizer.tell(trial, failed=True, reason=f"{type(error).__name__}: {error}")
+
+    def _consider_stopping(self, trial: Trial) -> None:
+        if self.callback is not None and self.callback(self.optimizer, trial) is True:
+            self.message = f"the callback ended the run after {self.finished} trials."
+        if self.early_stop is None or trial.value is None:
+            return
+        values = [t.value for t in self.optimizer.trials if t.value is not None]
+        spread = statistics.pstdev(values)
+        small = spread > 0 and self.optimizer.expected_gain() < self.early_stop * spread
+        self.negligible = self.negligible + 1 if small else 0
+        if self.negligible == CONVINCED:
+            self.message = (
+                f"little is left to gain after {self.finished} trials: less than "
+                f"{self.early_stop:g} of the spread of the values is expected."
+            )
+
+
+def _value_and_cost(returned: Any) -> tuple[Any, Any]:
+    if not isinstance(returned, tuple):
+        return returned, None
+    if len(returned) != 2:
+        raise DataError(
+            f"the function must return a number or (value, cost), not {len(returned)} values."
+        )
+    return returned
+
+
+def _progress_bar(shown: bool) -> Progress:
+    """A bar on standard error with the best value; silent when piped."""
+    console = Console(stderr=True)
+    return Progress(
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("trials, {task.fields[note]}"),
+        TimeElapsedColumn(),
+        console=console,
+        disable=not (shown and console.is_terminal),
+    )
+
+
+def _check(
+    fun: object,
+    n_trials: int,
+    workers: int,
+    timeout: float | None,
+    early_stop: float | None,
+    errors: str,
+) -> None:
+    if not callable(fun):
+        raise ConfigError(f"fun: must be a function of a config, not {fun!r}.")
+    for name, count in (("n_trials", n_trials), ("workers", workers)):
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ConfigError(f"{name}: must be an int of at least 1, not {count!r}.")
+    for name, number in (("timeout", timeout), ("early_stop", early_stop)):
+        if number is not None and not (isinstance(number, int | float) and number > 0):
+            raise ConfigError(f"{name}: must be a positive number or None, not {number!r}.")
+    if errors not in ("record", "raise"):
+        raise ConfigError(f"errors: must be 'record' or 'raise', not {errors!r}.")

@@ -1,0 +1,117 @@
+"""The network fitted to a ledger of trials, and the search of the space for its best scores."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from amortes.acquisition import Domain, Fitted, Found, maximise, maximise_pool
+from amortes.nets.base import Network
+from amortes.optimiser.design import sample
+from amortes.optimiser.space import Space
+from amortes.optimiser.trials import Ledger
+from amortes.optimiser.weights import Weight, success_weight, weigh
+from amortes.random import generator
+
+ACQUISITIONS = ("pes", "mes", "jes", "ei", "logei")
+"""Scores that are gains, so that the chance of success and the cost can weigh them."""
+AROUND = 8
+"""Best points known from which the search starts."""
+
+
+class Model:
+    """What the results so far say about a space.
+
+    Trials of the ledger that are done are the data; with `pending`, those under way count too.
+    """
+
+    def __init__(
+        self, network: Network[Any], ledger: Ledger, *, maximise: bool, pending: bool
+    ) -> None:
+        self.space = ledger.space
+        X_pending = ledger.points("pending") if pending else None
+        self.fitted = Fitted(
+            network, ledger.points("done"), ledger.values(), X_pending, maximise=maximise
+        )
+        self._success = success_weight(network, ledger)
+
+    def gain(self, name: str, cost: Weight | None = None) -> Callable[[Tensor], Tensor]:
+        """The gain of evaluating points, `m x d -> m`, weighed by chance of success and cost."""
+        weights = [weight for weight in (self._success, cost) if weight is not None]
+        # A pending point is known to be informative no more, which is all that gains of information
+        # ask for. Improvement also depends on its value, and hyperparameters disagree about that;
+        # believing the mean settles it (Ginsbourger et al., 2010, "kriging is well-suited to
+        # parallelize optimization").
+        fitted = self._believing if name in ("ei", "logei") else self.fitted
+
+        def score(X: Tensor) -> Tensor:
+            gain = fitted.score(name, X)
+            for weight in weights:
+                gain = weigh(gain, weight(X), logarithmic=name == "logei")
+            return gain
+
+        return score
+
+    def value(self, X: Tensor) -> Tensor:
+        """Expected utility of points `m x d`: `m`; a failure counts as the worst result so far."""
+        mean = self.fitted.score("mean", X)
+        if self._success is None:
+            return mean
+        return self._worst + self._success(X).exp() * (mean - self._worst)
+
+    @cached_property
+    def _believing(self) -> Fitted:
+        """The fit if pending trials had given just what is expected of them."""
+        fitted = self.fitted
+        if fitted.X_pending is None:
+            return fitted
+        with torch.no_grad():
+            expected = fitted.posterior_mean(fitted.X_pending)
+        X, y = torch.cat([fitted.X, fitted.X_pending]), torch.cat([fitted.y, expected])
+        return Fitted(fitted.network, X, y, maximise=fitted.maximise)
+
+    @cached_property
+    def _worst(self) -> float:
+        return float((self.fitted.units.sign * self.fitted.y).min())
+
+    def search(
+        self,
+        score: Callable[[Tensor], Tensor],
+        *,
+        seed: int,
+        exclude: Tensor | None = None,
+    ) -> Found:
+        """The point of the space with the highest score; none of `exclude`, if it can be."""
+        space = self.space
+        if space.points is not None:
+            return maximise_pool(score, space.points, exclude=exclude)
+        around = self.fitted.best_points(AROUND)
+        if space.constraints:
+            # The search may not find the few points that are left of a much constrained space.
+            around = torch.cat([around, sample(space, AROUND, generator(seed))])
+
+        def allowed(X: Tensor) -> Tensor:
+            return torch.where(space.feasible(X), score(X), -torch.inf)
+
+        # The search itself knows the constraints that are linear in the cube, to follow them.
+        return maximise(
+            allowed if space.constraints else score,
+            domain(space),
+            seed=seed,
+            around=around,
+            exclude=exclude,
+        )
+
+
+def domain(space: Space) -> Domain:
+    """The space as the search sees it."""
+    A, b = space.rows
+    discrete = any(p.cardinality is not None for p in space.free.values())
+    return Domain.cube(
+        space.d,
+        A=A if len(A) else None,
+        b=b if len(b) else None,
+        project=space.project if discrete else None,
+    )

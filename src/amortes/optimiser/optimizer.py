@@ -1,0 +1,297 @@
+"""Ask what to evaluate next, tell what came of it.
+
+    opt = Optimizer({"lr": Float(1e-5, 1e-1, log=True), "layers": Int(1, 8)}, goal="minimize")
+    trial = opt.ask()
+    opt.tell(trial, train(**trial.config))
+    opt.best, opt.recommend(), opt.importance(), opt.plot()
+
+The first few configs are spread over the space (a scrambled Sobol sequence); every later one
+maximises an acquisition of the network fitted to all results. Trials asked for and not told yet are
+pending: the next one is chosen as if they were done but their values unknown. Everything is a pure
+function of the seed and the trials so far, so a saved run continues as if it had never stopped.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args, overload
+
+import torch
+
+from amortes.errors import ConfigError, DataError, FileError
+from amortes.files import read_json, write_json
+from amortes.nets.base import Network
+from amortes.optimiser import state as states
+from amortes.optimiser.default import default_network
+from amortes.optimiser.importance import importance
+from amortes.optimiser.space import Config, Space
+from amortes.optimiser.suggest import Suggester
+from amortes.optimiser.trials import Ledger, Outcome, Trial
+from amortes.random import generator
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Goal = Literal["minimize", "maximize"]
+Start = Iterable[Trial | tuple[Mapping[str, Any], float] | Mapping[str, Any]]
+
+MOST_INITIAL = 10
+"""Initial configs by default: one more than coordinates, but no more than this."""
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The config with the best posterior mean, and what an evaluation of it is expected to give."""
+
+    config: Config
+    mean: float
+    lower: float
+    upper: float
+    level: float  # probability that an evaluation is between lower and upper
+
+
+class Optimizer:
+    """Suggests configs of a space; safe to use from several threads.
+
+    space: a `Space`, or a dict of parameters.
+    acquisition: pes, mes or jes (information about the optimum), ei or logei.
+    initial: number of results, or trials under way, before the network chooses; default d + 1.
+    start: past results as (config, value) or `Trial`, and configs to try first; or a function of
+        the space that returns such a list.
+    network: what predicts; default the one that comes with amortes.
+    cost: a function of the config that divides the gain. Costs passed to `tell` are learned and
+        divide it too.
+    """
+
+    def __init__(
+        self,
+        space: Space | Mapping[str, Any],
+        goal: Goal = "minimize",
+        *,
+        acquisition: str = "jes",
+        seed: int = 0,
+        initial: int | None = None,
+        start: Start | Callable[[Space], Start] = (),
+        network: Network[Any] | None = None,
+        cost: Callable[[Config], float] | None = None,
+    ) -> None:
+        self.space = space if isinstance(space, Space) else Space(space)
+        if goal not in get_args(Goal):
+            raise ConfigError(f"goal: must be minimize or maximize, not {goal!r}.")
+        if not isinstance(network, Network | None):
+            raise ConfigError(f"network: must be an amortes Network, not {network!r}.")
+        self.goal = goal
+        self._lock = threading.RLock()
+        self._ledger = Ledger(self.space)
+        self._queue: list[Config] = []
+        self._suggester = Suggester(
+            default_network() if network is None else network,
+            self._ledger,
+            maximise=goal == "maximize",
+            acquisition=acquisition,
+            seed=seed,
+            initial=min(self.space.d + 1, MOST_INITIAL) if initial is None else initial,
+            cost=cost,
+        )
+        for entry in start(self.space) if callable(start) else start:
+            self._begin_with(entry)
+
+    @overload
+    def ask(self) -> Trial: ...
+
+    @overload
+    def ask(self, n: int) -> list[Trial]: ...
+
+    def ask(self, n: int | None = None) -> Trial | list[Trial]:
+        """The next trial to evaluate, or the next n, to be evaluated in parallel."""
+        if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
+            raise DataError(f"ask(n): n must be an int of at least 1, not {n!r}.")
+        with self._lock:
+            asked = [self._ledger.open(self._next()).copy() for _ in range(n or 1)]
+        return asked[0] if n is None else asked
+
+    def tell(
+        self,
+        trial: Trial | Mapping[str, Any],
+        value: float | None = None,
+        *,
+        cost: float | None = None,
+        failed: bool = False,
+        reason: str | None = None,
+    ) -> Trial:
+        """Report the value of a trial, or that it failed; the trial as it is now.
+
+        A config counts as the pending trial of that config or, if there is none, as a new result. A
+        value of NaN or infinity is a failure: remembered and avoided, but not learned from.
+        """
+        outcome = Outcome.of(value, cost, failed, reason)
+        with self._lock:
+            if isinstance(trial, Trial):
+                self._check_own(trial)
+                return self._ledger.close(trial.number, outcome).copy()
+            known = self._ledger.pending(trial) or self._ledger.open(trial)
+            return self._ledger.close(known.number, outcome).copy()
+
+    @property
+    def trials(self) -> list[Trial]:
+        """All trials by number, pending and failed ones too."""
+        with self._lock:
+            return [trial.copy() for trial in self._ledger.trials]
+
+    @property
+    def best(self) -> Trial:
+        """The trial with the best value told; see `recommend` if values are noisy."""
+        with self._lock:
+            done = self._ledger.having("done")
+        if not done:
+            raise DataError("there is no result yet; tell one first.")
+        choose = max if self.goal == "maximize" else min
+        return choose(done, key=lambda trial: trial.value or 0.0).copy()
+
+    def recommend(self, *, level: float = 0.9) -> Recommendation:
+        """The config with the best posterior mean, evaluated before or not."""
+        if not 0 < level < 1:
+            raise DataError(f"level: must be between 0 and 1, not {level!r}.")
+        with self._lock:
+            model = self._suggester.model()
+            found = model.search(model.value, seed=self._suggester.seed_for("recommend"))
+            config = self.space.decode(found.x)
+            with torch.no_grad():
+                predicted = model.fitted.predict(self.space.encode(config)[None])
+                tails = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)
+                lower, upper = predicted.icdf(tails[:, None]).flatten().tolist()
+        return Recommendation(config, float(predicted.mean), lower, upper, level)
+
+    def importance(self) -> dict[str, float]:
+        """The share of each parameter in how the posterior mean varies, largest first."""
+        with self._lock:
+            fitted = self._suggester.model().fitted
+            return importance(
+                fitted.posterior_mean, self.space, generator(self._suggester.seed_for("importance"))
+            )
+
+    def expected_gain(self) -> float:
+        """The largest expected improvement any config offers, in the units of the values.
+
+        Improvement of the objective without noise over its best posterior mean so far.
+        """
+        with self._lock:
+            model = self._suggester.model()
+            found = model.search(model.gain("logei"), seed=self._suggester.seed_for("gain"))
+            return float(torch.tensor(found.value).exp())
+
+    def plot(self) -> "Figure":
+        """A figure: the values told, and the predictive along each parameter."""
+        # Matplotlib takes as long to import as everything of ours together.
+        from amortes.optimiser.figure import draw_run
+
+        with self._lock:
+            if not self._ledger.having("done"):
+                return draw_run(self.trials, maximise=self.goal == "maximize", space=self.space)
+            return draw_run(
+                self.trials,
+                maximise=self.goal == "maximize",
+                space=self.space,
+                fitted=self._suggester.model().fitted,
+                recommended=self.recommend().config,
+            )
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The run as JSON-ready values; `from_state` continues it exactly."""
+        with self._lock:
+            return {
+                "format": states.FORMAT,
+                "version": states.VERSION,
+                "space": self.space.to_dict(),
+                "goal": self.goal,
+                "acquisition": self._suggester.acquisition,
+                "seed": self._suggester.seed,
+                "initial": self._suggester.initial,
+                "network": states.fingerprint(self._suggester.network),
+                "cost_function": self._suggester.cost is not None,
+                "queue": [dict(config) for config in self._queue],
+                "trials": self._ledger.to_list(),
+            }
+
+    @classmethod
+    def from_state(
+        cls,
+        state: Mapping[str, Any],
+        *,
+        network: Network[Any] | None = None,
+        cost: Callable[[Config], float] | None = None,
+    ) -> Self:
+        """The optimiser `state` described; give the network and the cost function it had."""
+        fields = states.check_state(state)
+        if fields["cost_function"] != (cost is not None):
+            had = "a" if fields["cost_function"] else "no"
+            raise ConfigError(f"cost: the saved run had {had} cost function; pass the same again.")
+        optimizer = cls(
+            Space.from_dict(fields["space"]),
+            fields["goal"],
+            acquisition=fields["acquisition"],
+            seed=fields["seed"],
+            initial=fields["initial"],
+            start=fields["queue"],
+            network=network,
+            cost=cost,
+        )
+        try:
+            optimizer._ledger.restore(fields["trials"])
+        except (TypeError, DataError) as error:
+            raise FileError(f"the state is damaged: {error}") from None
+        suggester = optimizer._suggester
+        if states.fingerprint(suggester.network) != fields["network"]:
+            suggester.warn(
+                "network", "this run was begun with another network; suggestions will differ."
+            )
+        return optimizer
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to a JSON file; it is either replaced whole or left alone."""
+        write_json(path, self.state)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        network: Network[Any] | None = None,
+        cost: Callable[[Config], float] | None = None,
+    ) -> Self:
+        """Continue the run saved at `path`; pending trials may still be told."""
+        state = read_json(path)
+        try:
+            return cls.from_state(state, network=network, cost=cost)
+        except FileError as error:
+            raise FileError(f"{path}: {error}") from None
+
+    def _begin_with(self, entry: Any) -> None:
+        if isinstance(entry, Trial):
+            if entry.status == "pending":
+                raise DataError(f"start: trial {entry.number} has no result; give its config.")
+            failed = entry.status == "failed"
+            outcome = Outcome.of(entry.value, entry.cost, failed, entry.reason)
+            self._ledger.close(self._ledger.open(entry.config).number, outcome)
+        elif isinstance(entry, Mapping):
+            config = self.space.check(entry)
+            if not bool(self.space.feasible(self.space.encode(config)[None])):
+                raise DataError(f"start: the config {config} violates the constraints.")
+            self._queue.append(config)
+        elif isinstance(entry, tuple | list) and len(entry) == 2:
+            self.tell(entry[0], entry[1])
+        else:
+            raise DataError(
+                f"start: expected (config, value), a Trial, or a config to try first, "
+                f"not {entry!r}."
+            )
+
+    def _next(self) -> Config:
+        return self._queue.pop(0) if self._queue else self._suggester.next()
+
+    def _check_own(self, trial: Trial) -> None:
+        trials = self._ledger.trials
+        if not (trial.number < len(trials) and trials[trial.number].config == trial.config):
+            raise DataError(f"trial {trial.number} with {trial.config} is not of this optimiser.")

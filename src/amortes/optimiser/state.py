@@ -1,0 +1,47 @@
+"""A run as JSON: everything the next suggestion depends on, except the network and a cost function.
+
+The network is recorded by a fingerprint of its prior, configuration and weights.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from amortes.errors import FileError
+from amortes.nets.base import Network
+
+FORMAT, VERSION = "amortes-optimizer", 1
+FIELDS = (
+    "space",
+    "goal",
+    "acquisition",
+    "seed",
+    "initial",
+    "network",
+    "cost_function",
+    "queue",
+    "trials",
+)
+
+
+def check_state(state: Any) -> dict[str, Any]:
+    """The state if it is one this version can read, else a `FileError`."""
+    if not isinstance(state, Mapping) or state.get("format") != FORMAT:
+        raise FileError(f"not the state of an Optimizer: expected an object of format {FORMAT!r}.")
+    if state.get("version") != VERSION:
+        raise FileError(
+            f"the state has version {state.get('version')!r}, this amortes reads {VERSION}. "
+            f"Use the version of amortes that wrote it."
+        )
+    if missing := [field for field in FIELDS if field not in state]:
+        raise FileError(f"the state is damaged: it lacks {', '.join(missing)}.")
+    return dict(state)
+
+
+def fingerprint(network: Network[Any]) -> str:
+    """16 hexadecimal digits that change with anything predictions depend on."""
+    digest = hashlib.sha256(repr((network.prior, network.config)).encode())
+    for name, tensor in sorted(network.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,126 @@
+"""Which config to evaluate next, given a ledger of trials.
+
+1. Until there are `initial` results (or trials under way), and until there is any result at all:
+   the next unused point of a scrambled Sobol sequence.
+2. Then the maximiser of the acquisition of the network fitted to all results, weighed by the
+   chance of success and the cost. No config comes twice, until there is no other.
+
+A pure function of the seed and the ledger.
+"""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+from amortes.acquisition.pool import is_among
+from amortes.errors import ConfigError, DataError
+from amortes.nets.base import Network
+from amortes.optimiser.design import sample, spread
+from amortes.optimiser.limits import AmortesWarning, departures
+from amortes.optimiser.model import ACQUISITIONS, Model
+from amortes.optimiser.space import Config
+from amortes.optimiser.trials import Ledger
+from amortes.optimiser.weights import known_cost_weight, learned_cost_weight
+from amortes.random import derive_seeds, generator
+
+
+class Suggester:
+    """Chooses configs for one ledger; says once what its user should know."""
+
+    def __init__(
+        self,
+        network: Network[Any],
+        ledger: Ledger,
+        *,
+        maximise: bool,
+        acquisition: str,
+        seed: int,
+        initial: int,
+        cost: Callable[[Config], float] | None,
+    ) -> None:
+        if acquisition not in ACQUISITIONS:
+            raise ConfigError(
+                f"acquisition: must be one of {', '.join(ACQUISITIONS)}, not {acquisition!r}."
+            )
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+            raise ConfigError(f"seed: must be an int of at least 0 and below 2**63, not {seed!r}.")
+        if isinstance(initial, bool) or not isinstance(initial, int) or initial < 1:
+            raise ConfigError(f"initial: must be an int of at least 1, not {initial!r}.")
+        if cost is not None and not callable(cost):
+            raise ConfigError(f"cost: must be a function of the config, not {cost!r}.")
+        self.network, self.ledger, self.space = network, ledger, ledger.space
+        self.maximise, self.acquisition, self.seed = maximise, acquisition, seed
+        self.initial, self.cost = initial, cost
+        self._models: dict[bool, tuple[tuple[int, ...], Model]] = {}
+        self._warned: set[str] = set()
+
+    def next(self) -> Config:
+        """The config to evaluate next."""
+        done, pending = self.ledger.having("done"), self.ledger.having("pending")
+        x = None
+        if not done or len(done) + len(pending) < self.initial:
+            x = self._unused()
+            if x is None and not done:
+                self._warn_exhausted()
+                x = sample(self.space, 1, generator(self.seed_for("repeat")))[0]
+        return self.space.decode(self._most_valuable() if x is None else x)
+
+    def model(self, *, pending: bool = False) -> Model:
+        """The model of the results so far; fitted again only if they have changed."""
+        if not self.ledger.having("done"):
+            raise DataError("there is no result to learn from yet; tell one first.")
+        under_way = self.ledger.having("pending") if pending else []
+        closed = len(self.ledger.having("done", "failed"))
+        key = (closed, *(trial.number for trial in under_way))
+        kept = self._models.get(bool(under_way))
+        if kept is None or kept[0] != key:
+            model = Model(self.network, self.ledger, maximise=self.maximise, pending=pending)
+            self._models[bool(under_way)] = kept = (key, model)
+        return kept[1]
+
+    def seed_for(self, purpose: str) -> int:
+        """A seed that depends on the purpose and on how far the run has come."""
+        key = (self.seed, len(self.ledger.trials), int.from_bytes(purpose.encode()[:8]))
+        return int(derive_seeds(*key, count=1)[0]) >> 1
+
+    def warn(self, kind: str, message: str) -> None:
+        """Say something, the first time."""
+        if kind not in self._warned:
+            self._warned.add(kind)
+            warnings.warn(message, AmortesWarning, stacklevel=2)
+
+    def _unused(self) -> Tensor | None:
+        """The first point of the initial design that has not been used."""
+        used = self.ledger.points("done", "failed", "pending")
+        # By distance: the point of a decoded config is off by rounding.
+        points = spread(self.space, self.seed)
+        return next((x for x in points if not bool(is_among(x[None], used))), None)
+
+    def _most_valuable(self) -> Tensor:
+        """The point with the largest gain."""
+        model = self.model(pending=True)
+        for kind, message in departures(model.fitted):
+            self.warn(kind, message)
+        cost = (
+            learned_cost_weight(self.network, self.ledger)
+            if self.cost is None
+            else known_cost_weight(self.space, self.cost)
+        )
+        gain, seed = model.gain(self.acquisition, cost), self.seed_for("ask")
+        # Where there is a continuum, a point close to one used serves as well as a repeat.
+        used = self.ledger.points("done", "failed", "pending")
+        found = model.search(gain, seed=seed, exclude=used)
+        if not found.fresh:
+            self._warn_exhausted()
+            busy = self.ledger.points("failed", "pending")
+            found = model.search(gain, seed=seed, exclude=busy)
+        return found.x
+
+    def _warn_exhausted(self) -> None:
+        self.warn(
+            "exhausted",
+            "every config of the space has been tried; from now on configs are repeated, which "
+            "helps only if the results are noisy.",
+        )

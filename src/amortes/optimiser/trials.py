@@ -1,0 +1,157 @@
+"""Trials and the ledger that keeps them: which configs were asked for, and what came of them."""
+
+import copy
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self, get_args
+
+import torch
+from torch import Tensor
+
+from amortes.acquisition.units import LARGEST
+from amortes.errors import DataError
+from amortes.optimiser.space import Config, Space
+
+Status = Literal["pending", "done", "failed"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One evaluation: a config, and its value once it is told.
+
+    `status` is pending until then, failed if there is no usable value (`reason` says why).
+    """
+
+    number: int
+    config: Config
+    status: Status = "pending"
+    value: float | None = None
+    cost: float | None = None
+    reason: str | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        return self.config[name]
+
+    def copy(self) -> Self:
+        """The same trial with a config of its own."""
+        return dataclasses.replace(self, config=copy.deepcopy(self.config))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready fields; `Trial(**fields)` inverts it."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of an evaluation."""
+
+    status: Status
+    value: float | None
+    cost: float | None
+    reason: str | None
+
+    @classmethod
+    def of(cls, value: Any, cost: Any, failed: bool, reason: str | None) -> Self:
+        """A checked outcome; a value that is no usable number counts as failed."""
+        cost = None if cost is None else positive(cost)
+        if failed:
+            if value is not None:
+                raise DataError(f"failed=True and the value {value!r}: give one of them.")
+            return cls("failed", None, cost, reason)
+        number = _float(value)
+        if number is None:
+            raise DataError(
+                f"a result must be a number, not {value!r}. For an evaluation without one, "
+                f"`tell(trial, failed=True)`."
+            )
+        # Written so that NaN fails.
+        if not abs(number) <= LARGEST:
+            return cls("failed", None, cost, reason or f"the value was {number:g}")
+        return cls("done", number, cost, reason)
+
+
+class Ledger:
+    """The trials of one space by number, with their points."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.trials: list[Trial] = []
+        self._points: list[Tensor] = []
+
+    def open(self, config: Mapping[str, Any]) -> Trial:
+        """Record a config as being evaluated."""
+        trial = Trial(len(self.trials), self.space.check(config))
+        self.trials.append(trial)
+        self._points.append(self.space.encode(trial.config))
+        return trial
+
+    def close(self, number: int, outcome: Outcome) -> Trial:
+        """Record what came of a pending trial."""
+        trial = self.trials[number]
+        if trial.status != "pending":
+            was = f"told {trial.value:g}" if trial.value is not None else "told as failed"
+            raise DataError(
+                f"trial {number} was already {was}. For a repeated measurement tell its config, "
+                f"`tell(trial.config, value)`."
+            )
+        self.trials[number] = dataclasses.replace(trial, **vars(outcome))
+        return self.trials[number]
+
+    def pending(self, config: Mapping[str, Any]) -> Trial | None:
+        """The first pending trial of this config."""
+        point = self.space.encode(config)
+        for trial in self.having("pending"):
+            if torch.equal(self._points[trial.number], point):
+                return trial
+        return None
+
+    def having(self, *status: Status) -> list[Trial]:
+        """The trials with one of these states, by number."""
+        return [trial for trial in self.trials if trial.status in status]
+
+    def points(self, *status: Status) -> Tensor:
+        """The points of the trials with one of these states: `n x d`."""
+        chosen = [self._points[trial.number] for trial in self.having(*status)]
+        return torch.stack(chosen) if chosen else torch.empty(0, self.space.d, dtype=torch.float64)
+
+    def values(self) -> Tensor:
+        """The values of the trials that are done: `n`."""
+        return torch.tensor([t.value for t in self.having("done")], dtype=torch.float64)
+
+    def costs(self) -> tuple[Tensor, Tensor]:
+        """Points, `n x d`, and costs, `n`, of all trials with a told cost."""
+        chosen = [trial for trial in self.trials if trial.cost is not None]
+        points = [self._points[trial.number] for trial in chosen]
+        X = torch.stack(points) if points else torch.empty(0, self.space.d, dtype=torch.float64)
+        return X, torch.tensor([trial.cost for trial in chosen], dtype=torch.float64)
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """JSON-ready trials."""
+        return [trial.to_dict() for trial in self.trials]
+
+    def restore(self, rows: list[dict[str, Any]]) -> None:
+        """Refill an empty ledger with what `to_list` gave."""
+        for number, row in enumerate(rows):
+            trial = Trial(**row)
+            usable = isinstance(trial.value, float) == (trial.status == "done")
+            if trial.number != number or trial.status not in get_args(Status) or not usable:
+                raise DataError(f"trial {number} is {row}.")
+            self.trials.append(dataclasses.replace(trial, config=self.space.check(trial.config)))
+            self._points.append(self.space.encode(trial.config))
+
+
+def positive(cost: Any) -> float:
+    """The cost as a float, or a `DataError`."""
+    number = _float(cost)
+    if number is None or not 0 < number <= LARGEST:
+        raise DataError(f"a cost must be a positive, finite number, not {cost!r}.")
+    return number
+
+
+def _float(value: Any) -> float | None:
+    """A number of any library's type as Python's, or None; text is no number."""
+    try:
+        return None if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None

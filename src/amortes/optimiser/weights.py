@@ -1,0 +1,77 @@
+"""What a gain is multiplied by: the chance of success, and one over the cost.
+
+Success. Failed trials are no data for the objective, but where evaluations fail there is nothing to
+gain. The network, fitted to 1 for every success and 0 for every failure, gives the chance that a
+point is on the side of the successes,
+
+    p(x) = P(s(x) > 1/2 | successes, failures):
+
+least-squares classification (Rasmussen & Williams, 2006, section 6.5). Failures that follow a
+pattern rule a region out; a failure among successes counts as an accident.
+
+Cost. Known as a function of the config, or learned from told costs: the network's median of the
+cost at x given the logarithms of the costs seen (Snoek et al., NeurIPS 2012, "expected improvement
+per second").
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from amortes.acquisition import Fitted
+from amortes.errors import DataError
+from amortes.nets.base import Network
+from amortes.optimiser.space import Config, Space
+from amortes.optimiser.trials import Ledger, positive
+
+SMALLEST = 1e-300
+"""Chances below this are this, so that they have logarithms."""
+
+Weight = Callable[[Tensor], Tensor]
+"""Logarithms of weights, `m`, of points `m x d`."""
+
+
+def success_weight(network: Network[Any], ledger: Ledger) -> Weight | None:
+    """The logarithm of the chance of success; None as long as nothing has failed."""
+    X_done, X_failed = ledger.points("done"), ledger.points("failed")
+    if not len(X_failed):
+        return None
+    succeeded = torch.cat([X_done.new_ones(len(X_done)), X_done.new_zeros(len(X_failed))])
+    fitted = Fitted(network, torch.cat([X_done, X_failed]), succeeded)
+    half = torch.tensor(0.5, dtype=torch.float64)
+    return lambda X: fitted.latent(X).probability_of_improvement(half).clamp_min(SMALLEST).log()
+
+
+def known_cost_weight(space: Space, cost: Callable[[Config], float]) -> Weight:
+    """Minus the logarithm of a cost that is a function of the config; without gradient."""
+
+    def weight(X: Tensor) -> Tensor:
+        costs = []
+        for x in space.project(X.detach()):
+            config = space.decode(x)
+            try:
+                costs.append(positive(cost(config)))
+            except DataError as error:
+                raise DataError(f"the cost function at {config}: {error}") from None
+        return -torch.tensor(costs, dtype=X.dtype).log()
+
+    return weight
+
+
+def learned_cost_weight(network: Network[Any], ledger: Ledger) -> Weight | None:
+    """Minus the logarithm of the cost as learned from the costs told; None without any."""
+    X, costs = ledger.costs()
+    if not len(X):
+        return None
+    fitted = Fitted(network, X, costs.log(), maximise=False)
+    return lambda Xq: -fitted.latent(Xq).mean
+
+
+def weigh(score: Tensor, log_weight: Tensor, *, logarithmic: bool) -> Tensor:
+    """Scores times weights, both `m`; of scores that are logarithms already, the logarithm."""
+    if logarithmic:
+        return score + log_weight
+    # A learned gain may be slightly negative: a small weight must not then be an advantage.
+    return torch.where(score > 0, score * log_weight.exp(), score * (-log_weight).exp())

@@ -1,0 +1,40 @@
+import pytest
+import torch
+from torch import Tensor
+
+from amortes.acquisition import Fitted
+from amortes.nets.kernel import KernelConfig, KernelNetwork
+from amortes.prior.gp import PRIORS
+from amortes.random import generator
+
+
+@pytest.fixture(scope="session")
+def network() -> KernelNetwork:
+    """An untrained kernel network whose predictions are the closed form, and gains positive."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        network = KernelNetwork(KernelConfig(), PRIORS["robust"])
+    network.use_correction = False
+    with torch.no_grad():
+        # Gains near the textbook estimates, as trained ones are: bars around one unit.
+        centres = 0.5 * (network.gain_borders[1:] + network.gain_borders[:-1])
+        logits = network.gain_network.out[-1]
+        assert isinstance(logits, torch.nn.Linear)
+        logits.bias.copy_((-3.0 * (centres - 1.0).square()).clamp_min(-20.0).repeat(3))
+        logits.weight.mul_(0.3)
+    return network.requires_grad_(False).eval()
+
+
+def data(d: int, n: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Noisy values, in arbitrary units, of a function with its maximum inside the cube."""
+    rng = generator(seed, d, n)
+    X = torch.rand(n, d, generator=rng, dtype=torch.float64)
+    noise = torch.randn(n, generator=rng, dtype=torch.float64)
+    hill = -4.0 * (X - 0.6).square().sum(-1) + 0.3 * (9.0 * X[:, 0]).sin()
+    return X, 50.0 + 20.0 * (hill + 0.1 * noise)
+
+
+@pytest.fixture
+def fitted(network: KernelNetwork) -> Fitted:
+    """Ten points in two dimensions, maximised."""
+    return Fitted(network, *data(2, 10))

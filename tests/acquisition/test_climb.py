@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+from torch import Tensor
+
+from amortes.acquisition import Domain
+from amortes.acquisition.climb import _learn, climb
+from amortes.random import generator
+
+
+def settings(**changes: float) -> dict[str, float]:
+    defaults = {"coarse_steps": 8, "fine_steps": 12, "survivors": 3}
+    return defaults | {"max_step": 0.3, "first_step": 0.1, "enough": 0.0} | changes
+
+
+def run(score: object, domain: Domain, x: Tensor, **changes: float) -> tuple[Tensor, Tensor]:
+    f = score(x).detach()  # type: ignore[operator]
+    return climb(score, domain, domain.contains, x, f, **settings(**changes))  # type: ignore[arg-type]
+
+
+def quadratic(d: int, seed: int) -> tuple[Tensor, Tensor]:
+    """A negative definite matrix with condition number 100, and a vector."""
+    rng = generator(seed)
+    V = torch.linalg.qr(torch.randn(d, d, generator=rng, dtype=torch.float64))[0]
+    H = -V @ torch.diag(torch.logspace(0.0, 2.0, d, dtype=torch.float64)) @ V.mT
+    return H, torch.rand(d, generator=rng, dtype=torch.float64) * 2.0 - 0.5
+
+
+def test_a_concave_quadratic_in_a_box_against_scipy() -> None:
+    for seed in range(3):
+        H, centre = quadratic(5, seed)
+
+        def score(x: Tensor, H: Tensor = H, centre: Tensor = centre) -> Tensor:
+            return 0.5 * ((x - centre) @ H * (x - centre)).sum(-1)
+
+        starts = torch.rand(6, 5, generator=generator(9), dtype=torch.float64)
+        x, f = run(score, Domain.cube(5), starts, fine_steps=25)
+        exact = minimize(  # type: ignore[call-overload]
+            lambda z, score=score: -float(score(torch.from_numpy(z)[None])),
+            np.full(5, 0.5),
+            bounds=[(0.0, 1.0)] * 5,
+            method="L-BFGS-B",
+            options={"ftol": 1e-14},
+        )
+        assert len(x) == 3
+        assert float(f.max()) == pytest.approx(-exact.fun, abs=1e-4)
+        assert torch.equal(score(x), f)
+
+
+def test_it_slides_along_a_constraint() -> None:
+    # Nearest point of x + y <= 0.8 to (1, 0.4) is (0.7, 0.1).
+    A = torch.ones(1, 2, dtype=torch.float64)
+    domain = Domain.cube(2, A=A, b=torch.tensor([0.8], dtype=torch.float64))
+    target = torch.tensor([1.0, 0.4], dtype=torch.float64)
+    start = torch.tensor([[0.1, 0.69]], dtype=torch.float64)
+    x, _ = run(lambda x: -(x - target).square().sum(-1), domain, start)
+    assert torch.allclose(x[0], torch.tensor([0.7, 0.1], dtype=torch.float64), atol=1e-3)
+    assert domain.contains(x).all()
+
+
+def test_integers_move_together_with_reals() -> None:
+    def project(x: Tensor) -> Tensor:
+        return torch.cat([(4.0 * x[:, :1]).round() / 4.0, x[:, 1:]], dim=1)
+
+    target = torch.tensor([0.6, 0.33], dtype=torch.float64)
+    start = torch.tensor([[0.0, 0.9]], dtype=torch.float64)
+    domain = Domain.cube(2, project=project)
+    x, _ = run(lambda x: -(x - target).square().sum(-1), domain, start)
+    assert x[0].tolist() == pytest.approx([0.5, 0.33], abs=1e-3)
+
+
+def test_values_never_fall_and_forbidden_points_are_not_entered() -> None:
+    start = torch.full((1, 1), 0.2, dtype=torch.float64)
+
+    def score(x: Tensor) -> Tensor:
+        return torch.where(x > 0.6, torch.nan, x).squeeze(-1)
+
+    x, f = run(score, Domain.cube(1), start)
+    assert 0.55 < float(x) <= 0.6
+    domain = Domain.cube(1)
+    x, f = climb(
+        lambda x: x.squeeze(-1), domain, lambda x: x[:, 0] < 0.5, start, start[:, 0],
+        **settings(),  # type: ignore[arg-type]
+    )  # fmt: skip
+    assert 0.45 < float(f) < 0.5
+    assert run(score, domain, start, coarse_steps=0, fine_steps=0)[0] is start
+
+
+def test_it_stops_when_nothing_is_gained() -> None:
+    calls = []
+
+    def flat(x: Tensor) -> Tensor:
+        calls.append(1)
+        return 1.0 + 1e-9 * x.sum(-1)
+
+    start = torch.rand(4, 2, generator=generator(1), dtype=torch.float64)
+    run(flat, Domain.cube(2), start, enough=1e-3)
+    assert len(calls) <= 4
+
+
+def test_the_update_satisfies_the_secant_equation_and_stays_positive() -> None:
+    rng = generator(4)
+    s = torch.randn(6, 3, generator=rng, dtype=torch.float64)
+    y = torch.randn(6, 3, generator=rng, dtype=torch.float64)
+    H = torch.eye(3, dtype=torch.float64).expand(6, 3, 3)
+    new, curved = _learn(H, torch.zeros(6, dtype=torch.bool), s, y)
+    assert torch.equal(curved, (s * y).sum(-1) > 0)
+    assert 0 < curved.sum() < 6
+    secant = (new @ y[..., None]).squeeze(-1)
+    assert torch.allclose(secant[curved], s[curved])
+    assert torch.equal(new[~curved], H[~curved])
+    assert (torch.linalg.eigvalsh(new) > 0).all()

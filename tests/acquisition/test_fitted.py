@@ -1,0 +1,280 @@
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from amortes.acquisition import SCORES, Fitted
+from amortes.errors import ConfigError, DataError
+from amortes.nets.base import GAINS, Hint
+from amortes.nets.kernel import KernelConfig, KernelNetwork
+from amortes.nets.transformer import Transformer, TransformerConfig
+from amortes.prior.gp import PRIORS
+from amortes.random import generator
+from tests.acquisition.conftest import data
+
+Q = torch.rand(5, 2, generator=generator(3), dtype=torch.float64)
+
+
+def by_hand(network: KernelNetwork, X: Tensor, z: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance of y at one point under the particles, by solving linear systems."""
+    particles = network.condition(X[None], z[None]).conditioned.particles
+    prior = network.prior
+    means, variances = [], []
+    for p in range(particles.log_weights.shape[1]):
+        hyper = particles.hyper[0, p]
+
+        def kernel(A: Tensor, B: Tensor, lengthscale: Tensor = hyper.lengthscale) -> Tensor:
+            r2 = ((A[:, None] - B) / lengthscale).square().sum(-1)
+            return (-0.5 * r2).exp() + prior.mean.scale**2  # output variance 1
+
+        K = kernel(X, X) + hyper.noise_sd.square() * torch.eye(len(X), dtype=torch.float64)
+        solved = torch.linalg.solve(K, kernel(X, x[None])).squeeze(-1)
+        means.append(prior.mean.loc + solved @ (z - prior.mean.loc))
+        variance = kernel(x[None], x[None]) - kernel(x[None], X) @ solved
+        variances.append(variance.squeeze() + hyper.noise_sd.square())
+    w, m, v = particles.log_weights[0].exp(), torch.stack(means), torch.stack(variances)
+    mean = (w * m).sum()
+    return mean, (w * (v + (m - mean).square())).sum()
+
+
+@pytest.mark.parametrize("maximise", [True, False])
+def test_predictions_are_those_of_the_exact_mixture(network: KernelNetwork, maximise: bool) -> None:
+    X, y = data(2, 10)
+    fitted = Fitted(network, X, y, maximise=maximise)
+    predicted = fitted.predict(Q)
+    sign = 1.0 if maximise else -1.0
+    z = sign * (y - y.mean()) / y.std()
+    for i, x in enumerate(Q):
+        mean, variance = by_hand(network, X, z, x)
+        assert predicted.mean[i] == pytest.approx(float(y.mean() + sign * y.std() * mean))
+        assert predicted.variance[i] == pytest.approx(float(y.var() * variance), rel=1e-5)
+    assert torch.equal(fitted.posterior_mean(Q), predicted.mean)
+
+
+@pytest.mark.parametrize("maximise", [True, False])
+def test_improvement_and_bound_against_sampling(network: KernelNetwork, maximise: bool) -> None:
+    fitted = Fitted(network, *data(2, 10), maximise=maximise)
+    sign = 1.0 if maximise else -1.0
+    draws = sign * fitted.latent(Q).sample(generator(1), (200_000,))
+    means = sign * fitted.posterior_mean(fitted.X)
+    assert sign * fitted.best == pytest.approx(float(means.max()))
+    improvement = (draws - means.max()).clamp_min(0.0)
+    error = 5.0 * improvement.std(0) / 200_000**0.5 + 1e-6
+    ei = fitted.score("ei", Q)
+    assert (ei > 0.01).any()
+    assert ((ei - improvement.mean(0)).abs() < error).all()
+    assert torch.allclose(fitted.score("logei", Q).exp(), ei)
+    bound = draws.mean(0) + 1.5 * draws.std(0)
+    assert torch.allclose(fitted.score("ucb", Q, beta=2.25), bound, atol=0.1)
+    assert torch.allclose(fitted.score("mean", Q), draws.mean(0), atol=0.05)
+    # Nothing is left to improve on a target that is out of reach.
+    assert (fitted.score("ei", Q, best=sign * 1e3) < 1e-9).all()
+
+
+def test_noise_alone_is_no_improvement(network: KernelNetwork) -> None:
+    X = torch.linspace(0.0, 1.0, 40, dtype=torch.float64)[:, None]
+    noise = torch.randn(40, generator=generator(2), dtype=torch.float64)
+    y = 3.0 * (3.0 * X[:, 0]).sin() + noise
+    fitted = Fitted(network, X, y)
+    best = fitted.best_points(1)
+    of_y = fitted.predict(best).expected_improvement(torch.tensor(fitted.best))
+    assert fitted.score("ei", best) < 0.6 * of_y
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_units_do_not_matter(network: KernelNetwork, name: str) -> None:
+    X, y = data(2, 10)
+    plain = Fitted(network, X, y).score(name, Q)
+    scaled = Fitted(network, X, 3e4 * y - 7e5).score(name, Q)
+    expected = {
+        "ei": 3e4 * plain,
+        "logei": plain + torch.tensor(3e4).log(),
+        "ucb": 3e4 * plain - 7e5,
+        "mean": 3e4 * plain - 7e5,
+    }.get(name, plain)
+    assert torch.allclose(scaled, expected, rtol=1e-4)
+    flipped = Fitted(network, X, -y, maximise=False).score(name, Q)
+    assert torch.allclose(flipped, plain, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_gradients(network: KernelNetwork, name: str) -> None:
+    fitted = Fitted(network, *data(2, 10))
+    X = Q.clone().requires_grad_()
+    # A call without gradients first must not spoil what later calls share.
+    with torch.inference_mode():
+        value = fitted.score(name, Q)
+    score = fitted.score(name, X)
+    assert torch.allclose(score.detach(), value, rtol=1e-6)
+    assert score.shape == (5,)
+    assert score.dtype == torch.float64
+    for _ in range(2):
+        (slope,) = torch.autograd.grad(fitted.score(name, X).sum(), X)
+    h = 1e-3  # the gain network is float32
+    for i in range(2):
+        step = torch.zeros_like(Q)
+        step[:, i] = h
+        difference = (fitted.score(name, Q + step) - fitted.score(name, Q - step)) / (2 * h)
+        assert torch.allclose(slope[:, i], difference, rtol=1e-2, atol=1e-3 * float(value.std()))
+
+
+def test_gradients_with_weights_that_require_them() -> None:
+    network = KernelNetwork(KernelConfig(), PRIORS["robust"]).eval()
+    fitted = Fitted(network, *data(2, 5))
+    X = Q.clone().requires_grad_()
+    for _ in range(2):  # a graph kept from the first call would be gone in the second
+        torch.autograd.grad(fitted.score("jes", X).sum(), X)
+
+
+def test_the_network_is_conditioned_once(
+    network: KernelNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    condition = network.condition
+
+    def counted(*args: Any) -> Any:
+        calls.append(1)
+        return condition(*args)
+
+    monkeypatch.setattr(network, "condition", counted)
+    fitted = Fitted(network, *data(2, 10))
+    for name in SCORES:
+        fitted.score(name, Q)
+    fitted.hinted(f=80.0).predict(Q)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("name", GAINS)
+def test_the_mean_of_the_gain_is_the_score(fitted: Fitted, name: str) -> None:
+    gain = fitted.gain_distribution(name, Q)
+    assert gain.batch_shape == (5,)
+    assert torch.allclose(gain.mean, fitted.score(name, Q))
+    assert (gain.variance > 0).all()
+
+
+@pytest.mark.parametrize("maximise", [True, False])
+def test_hints_are_in_the_units_of_the_user(network: KernelNetwork, maximise: bool) -> None:
+    X, y = data(2, 10)
+    fitted = Fitted(network, X, y, maximise=maximise)
+    sign = 1.0 if maximise else -1.0
+    x = torch.tensor([0.3, 0.9], dtype=torch.float64)
+    f = float(fitted.best) + sign * 3.0
+    state = network.condition(X[None], fitted.units.to_network(y)[None])
+    z = fitted.units.to_network(torch.tensor([f], dtype=torch.float64))
+    for place, value in ((x, None), (None, f), (x, f)):
+        told = fitted.hinted(place, value)
+        hint = Hint(None if place is None else x[None], None if value is None else z)
+        expected = network.predict(state, Q[None], hint).mean[0]
+        assert torch.allclose(told.predict(Q).mean, y.mean() + sign * y.std() * expected)
+        assert told.best != fitted.best
+        with pytest.raises(ConfigError, match="no gain left"):
+            told.score("pes", Q)
+    # At the optimum the function has the value that was told.
+    assert fitted.hinted(x, f).latent(x[None]).mean == pytest.approx(f, rel=1e-3)
+    with pytest.raises(DataError, match="both are None"):
+        fitted.hinted()
+
+
+def test_pending_points_reduce_uncertainty_but_not_the_mean(network: KernelNetwork) -> None:
+    X, y = data(2, 10)
+    fitted = Fitted(network, X, y)
+    waiting = fitted.with_pending(Q[:2])
+    assert torch.allclose(waiting.posterior_mean(Q), fitted.posterior_mean(Q))
+    assert (waiting.latent(Q[:2]).variance < 0.7 * fitted.latent(Q[:2]).variance).all()
+    for name in ("pes", "mes", "jes", "ei", "ucb"):
+        assert (waiting.score(name, Q[:2]) < fitted.score(name, Q[:2])).all()
+    assert waiting.with_pending(None).X_pending is None
+    assert Fitted(network, X, y, Q[:0]).X_pending is None
+
+
+def test_believing_in_pending_points(network: KernelNetwork) -> None:
+    fitted = Fitted(network, *data(2, 10))
+    assert fitted.believing() is fitted
+    waiting = fitted.with_pending(Q[:1]).hinted(f=90.0)
+    believing = waiting.believing()
+    assert believing.X_pending is None
+    assert len(believing.X) == 11
+    assert float(believing.y[-1]) == pytest.approx(float(waiting.posterior_mean(Q[:1])))
+    assert believing.told == waiting.told
+
+
+def test_best_points_are_in_order(fitted: Fitted) -> None:
+    points = fitted.best_points(4)
+    means = fitted.posterior_mean(points)
+    assert (means.diff() <= 0).all()
+    assert means[0] == fitted.posterior_mean(fitted.X).max()
+    assert len(fitted.best_points(99)) == 10
+
+
+@pytest.mark.parametrize(
+    "y",
+    [[4.0], [3.0, 3.0, 3.0], [0.0, 0.0], [1e-60, 3e-60, 2e-60], [1e80, -1e80, 3e79], [0, 1, 1e9]],
+)
+def test_awkward_data_have_finite_answers(network: KernelNetwork, y: list[float]) -> None:
+    X = torch.rand(len(y), 2, generator=generator(8), dtype=torch.float64)
+    fitted = Fitted(network, X, torch.tensor(y, dtype=torch.float64))
+    for name in SCORES:
+        assert fitted.score(name, Q).isfinite().all()
+    assert (fitted.predict(Q).variance > 0).all()
+
+
+def test_duplicate_points_and_rounding_at_the_faces(network: KernelNetwork) -> None:
+    X = torch.tensor([[0.5, 1.0 + 1e-12]] * 6, dtype=torch.float64)
+    y = torch.arange(6, dtype=torch.float64)
+    fitted = Fitted(network, X, y)
+    assert fitted.X.max() == 1.0
+    assert fitted.score("jes", Q).isfinite().all()
+
+
+def test_the_transformer_scores_what_it_predicts() -> None:
+    config = TransformerConfig(width=16, layers=2, heads=2, hidden=32, bars=50, gain_bars=20)
+    fitted = Fitted(Transformer(config, PRIORS["robust"]).eval(), *data(2, 5), maximise=False)
+    for name in SCORES:
+        X = Q.clone().requires_grad_()
+        (slope,) = torch.autograd.grad(fitted.score(name, X).sum(), X)
+        assert slope.isfinite().all()
+    assert torch.allclose(fitted.latent(Q).variance, fitted.predict(Q).variance)
+    assert fitted.correlation(Q[None], noise=True) is None
+
+
+GOOD_X, GOOD_Y = torch.full((3, 2), 0.5, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (GOOD_X[:0], "X is empty"),
+        (GOOD_X[0], r"matrix of points with d >= 1 columns, not of shape \(2,\)"),
+        (GOOD_X[None], r"\(1, 3, 2\)"),
+        (GOOD_X[:, :0], r"\(3, 0\)"),
+        (GOOD_X.float(), "float64, not torch.float32"),
+        (2.0 * GOOD_X + torch.tensor([0.0, 0.1]), r"rows \[0, 1, 2\].*0 to 1.1|1 to 1.1"),
+        (GOOD_X - 0.6, "unit cube"),
+        (torch.tensor([[0.5, 0.5], [0.5, torch.nan], [0.5, 0.5]]).double(), r"rows \[1\]"),
+        (torch.tensor([[0.5, 0.5], [0.5, 0.5], [torch.inf, 0.5]]).double(), r"rows \[2\]"),
+    ],
+)
+def test_bad_points(network: KernelNetwork, X: Tensor, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        Fitted(network, X, GOOD_Y)
+    if len(X):
+        with pytest.raises(DataError, match=message.replace("d >= 1", "d = 2")):
+            Fitted(network, GOOD_X, GOOD_Y).score("ei", X)
+
+
+def test_bad_arguments(network: KernelNetwork, fitted: Fitted) -> None:
+    with pytest.raises(DataError, match="one value per row"):
+        Fitted(network, GOOD_X, GOOD_Y[:2])
+    with pytest.raises(DataError, match=r"X_pending must be.* d = 2"):
+        Fitted(network, GOOD_X, GOOD_Y, GOOD_X[:, :1])
+    with pytest.raises(DataError, match=r"Xq must be.* d = 2"):
+        fitted.predict(torch.zeros(4, 3, dtype=torch.float64))
+    with pytest.raises(ConfigError, match="must be one of pes, mes, jes, ei"):
+        fitted.score("nei", Q)
+    with pytest.raises(ConfigError, match="must be one of pes, mes, jes, not 'ei'"):
+        fitted.gain_distribution("ei", Q)
+    with pytest.raises(ConfigError, match="beta"):
+        fitted.score("ucb", Q, beta=-1.0)
+    with pytest.raises(ConfigError, match=r"network.eval\(\)"):
+        Fitted(KernelNetwork(KernelConfig(), PRIORS["robust"]), GOOD_X, GOOD_Y)

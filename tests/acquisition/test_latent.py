@@ -1,0 +1,69 @@
+import pytest
+import torch
+
+from amortes.acquisition.latent import correlation, without_noise
+from amortes.nets.base import Hint
+from amortes.nets.distributions import Riemann, asinh_borders
+from amortes.nets.kernel import KernelNetwork
+from amortes.random import generator
+from tests.acquisition.conftest import data
+
+Q = torch.rand(2, 4, 2, generator=generator(5), dtype=torch.float64)
+
+
+def test_noise_is_taken_out_exactly(network: KernelNetwork) -> None:
+    X, y = data(2, 8)
+    state = network.condition(X[None], ((y - y.mean()) / y.std())[None])
+    f = without_noise(state, network.predict(state, Q[:1]))
+    moments = state.conditioned.moments(Q[:1])
+    w = state.conditioned.particles.log_weights.exp()[..., None]
+    mean = (w * moments.mean).sum(1)
+    variance = (w * (moments.variance + (moments.mean - mean[:, None]).square())).sum(1)
+    assert torch.allclose(f.mean, mean)
+    assert torch.allclose(f.variance, variance)
+
+
+def test_the_learned_correction_and_a_hint_keep_their_shape(network: KernelNetwork) -> None:
+    X, y = data(2, 8)
+    state = network.condition(X[None], ((y - y.mean()) / y.std())[None])
+    hint = Hint(f=torch.tensor([2.5], dtype=torch.float64))
+    network.use_correction = True
+    try:
+        noisy = network.predict(state, Q[:1], hint)
+    finally:
+        network.use_correction = False
+    f = without_noise(state, noisy)
+    least = state.conditioned.noise_variance.min()
+    assert torch.equal(f.mean, noisy.mean)
+    assert (f.variance <= noisy.variance - 0.99 * least).all()
+
+
+def test_a_network_that_does_not_know_the_noise_is_left_alone() -> None:
+    bars = Riemann(torch.zeros(1, 3, 20, dtype=torch.float64), asinh_borders(20, 3.0, 1.0))
+    assert without_noise(object(), bars) is bars
+    assert correlation(object(), Q, noise=True) is None
+
+
+@pytest.mark.parametrize("noise", [False, True])
+def test_correlations_by_brute_force(network: KernelNetwork, noise: bool) -> None:
+    X, y = data(2, 8)
+    state = network.condition(X[None], ((y - y.mean()) / y.std())[None])
+    particles = state.conditioned.particles
+    eye = torch.eye(12, dtype=torch.float64)
+    for b in range(2):
+        everything = torch.cat([X, Q[b]])
+        expected = torch.zeros(4, 4, dtype=torch.float64)
+        for p, weight in enumerate(particles.log_weights[0].exp()):
+            hyper = particles.hyper[0, p]
+            r2 = ((everything[:, None] - everything) / hyper.lengthscale).square().sum(-1)
+            K = hyper.output_variance * (-0.5 * r2).exp() + network.prior.mean.scale**2
+            K += hyper.noise_sd.square() * eye
+            # The inverse of a block of the precision matrix is the conditional covariance.
+            covariance = torch.linalg.inv(torch.linalg.inv(K)[8:, 8:])
+            if not noise:
+                covariance -= hyper.noise_sd.square() * eye[:4, :4]
+            sd = covariance.diagonal().sqrt()
+            expected += weight * covariance / sd / sd[:, None]
+        found = correlation(state, Q, noise=noise)
+        assert found is not None
+        assert torch.allclose(found[b], expected, atol=1e-5)

@@ -1,0 +1,77 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from amortes.acquisition.units import Units, check_values
+from amortes.errors import DataError
+from amortes.nets.distributions import GaussianMixture
+
+
+def column(*values: float) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(("maximise", "sign"), [(True, 1.0), (False, -1.0)])
+def test_mean_and_standard_deviation(maximise: bool, sign: float) -> None:
+    y = np.random.default_rng(0).normal(7.0, 3.0, 20)
+    units = Units.of(torch.from_numpy(y), maximise=maximise)
+    expected = sign * (y - y.mean()) / y.std(ddof=1)
+    assert np.allclose(units.to_network(torch.from_numpy(y)).numpy(), expected)
+
+
+@pytest.mark.parametrize(
+    ("y", "scale"),
+    [
+        (column(5.0), 5.0),
+        (column(-3.0, -3.0, -3.0), 3.0),
+        (column(0.0, 0.0), 1.0),
+        (column(1e9, 1e9 + 1e-5), 1e9),  # the difference is rounding
+        (column(1e-200, -1e-200), 1.0),
+        (column(1e9, 1e9 + 1.0), math.sqrt(0.5)),
+        (column(1e-60, -1e-60), math.sqrt(2.0) * 1e-60),
+        (column(1e99, -1e99), math.sqrt(2.0) * 1e99),
+    ],
+)
+def test_a_scale_for_any_data(y: Tensor, scale: float) -> None:
+    units = Units.of(y, maximise=True)
+    assert units.scale == pytest.approx(scale)
+    assert units.to_network(y).abs().max() <= 1.0
+
+
+def test_values_that_would_overflow_are_refused() -> None:
+    with pytest.raises(DataError, match="1e\\+120"):
+        Units.of(column(0.0, 1e120), maximise=True)
+
+
+@pytest.mark.parametrize("maximise", [True, False])
+def test_distributions_come_back(maximise: bool) -> None:
+    y = column(3.0, 8.0, 4.0)
+    units = Units.of(y, maximise=maximise)
+    z = units.to_network(y)[:, None]
+    at = GaussianMixture(torch.zeros_like(z), z, torch.full_like(z, 0.1))
+    assert torch.allclose(units.to_user(at).mean, y)
+    assert torch.allclose(units.to_user(at).sd, column(0.1) * units.scale)
+    assert torch.allclose(units.to_utility(at).mean, y if maximise else -y)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (column(1.0, 2.0), r"shape \(3,\), not \(2,\)"),
+        (torch.ones(3, 1, dtype=torch.float64), r"not \(3, 1\)"),
+        (torch.ones(3), "float64, not torch.float32"),
+        (torch.ones(3, dtype=torch.int64), "float64, not torch.int64"),
+        (column(1.0, math.nan, 2.0), r"rows \[1\]"),
+        (column(math.inf, 0.0, -math.inf), r"rows \[0, 2\]"),
+    ],
+)
+def test_bad_values(y: Tensor, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        check_values(y, 3)
+
+
+def test_good_values_pass() -> None:
+    check_values(column(1e308, 1e308, 1.0), 3)  # the sum overflows, the values do not

@@ -1,0 +1,224 @@
+"""What a user gets for a mistake: always an AmortesError that names the item and what to do."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from amortes.errors import AmortesError, ConfigError, DataError, FileError
+from amortes.nets.kernel import KernelNetwork
+from amortes.optimiser import (
+    Categorical,
+    Float,
+    Int,
+    Linear,
+    Optimizer,
+    Ordinal,
+    Space,
+    Trial,
+    minimize,
+)
+
+LINE = {"x": Float(0, 1)}
+MIXED = {"x": Float(0, 1), "n": Int(1, 3), "c": Categorical(["a", "b"]), "k": 5}
+CONFIG = {"x": 0.5, "n": 2, "c": "a"}
+
+Make = Callable[[], Any]
+
+PARAMETERS: list[tuple[str, Make, str]] = [
+    ("float-empty", lambda: Float(1, 1), "Float: low must be below high"),
+    ("float-reversed", lambda: Float(2, 1), "Float: low must be below high"),
+    ("float-nan", lambda: Float(math.nan, 1), "Float: low must be a finite number"),
+    ("float-inf", lambda: Float(0, math.inf), "Float: high must be a finite number"),
+    ("float-overflow", lambda: Float(-1e308, 1e308), "by a finite amount"),
+    ("float-text", lambda: Float("0", 1), "Float: low must be a finite number, not '0'"),  # type: ignore[arg-type]
+    ("float-log-zero", lambda: Float(0, 1, log=True), "log=True needs low > 0"),
+    ("int-fraction", lambda: Int(1, 2.5), "Int: high must be an int, not 2.5"),  # type: ignore[arg-type]
+    ("int-bool", lambda: Int(False, 3), "Int: low must be an int, not False"),
+    ("int-reversed", lambda: Int(3, 1), "Int: low must be below high"),
+    ("int-log-zero", lambda: Int(0, 9, log=True), "log=True needs low >= 1"),
+    ("int-huge", lambda: Int(0, 2**60), "Use a Float"),
+    ("choices-one", lambda: Categorical(["a"]), "Categorical: needs at least two"),
+    ("choices-text", lambda: Categorical("abc"), "must be a list of values, not 'abc'"),
+    ("choices-twice", lambda: Ordinal([1, 2, 1.0]), "Ordinal: choices must be distinct"),
+    ("choices-tuple", lambda: Categorical([(1,), (2,)]), "not a JSON value"),
+    ("choices-nan", lambda: Categorical([0.1, math.nan]), "choice nan is not a JSON value"),
+    ("choices-object", lambda: Categorical([1, math.sin]), "is not a JSON value"),
+    ("space-list", lambda: Space([Float(0, 1)]), "expected a dict of parameters"),  # type: ignore[arg-type]
+    ("space-empty", lambda: Space({}), "nothing varies"),
+    ("space-constant", lambda: Space({"x": 1}), "nothing varies"),
+    ("space-range", lambda: Space({"x": (0, 1)}), "x: expected Float, Int"),
+    ("space-class", lambda: Space({"x": Float}), "x: expected Float, Int"),
+    ("space-nan", lambda: Space({**LINE, "y": math.nan}), "y: constant nan"),
+    ("space-name", lambda: Space({1: Float(0, 1)}), "name must be a non-empty string, not 1"),  # type: ignore[dict-item]
+    ("linear-empty", lambda: Linear({}, upper=1), "coefficients must map"),
+    ("linear-text", lambda: Linear({"x": "1"}, 1), "coefficient of x must be a finite number"),  # type: ignore[dict-item]
+    ("linear-inf", lambda: Linear({"x": 1}, upper=math.inf), "upper must be a finite number"),
+    ("linear-unknown", lambda: Space(LINE, [Linear({"z": 1}, 1)]), "no parameter 'z'"),
+    ("linear-choice", lambda: Space(MIXED, [Linear({"c": 1}, 1)]), "c is categorical"),
+    ("linear-other", lambda: Space(LINE, ["x <= 1"]), "expected Linear"),  # type: ignore[list-item]
+    ("pool-empty", lambda: Space(LINE, pool=[]), "pool: has no config"),
+    ("pool-dict", lambda: Space(LINE, pool={"x": 0.5}), "pool: expected a list"),  # type: ignore[arg-type]
+    ("pool-outside", lambda: Space(LINE, pool=[{"x": 0}, {"x": 2}]), r"pool\[1\]: x: 2 is outside"),
+    (
+        "describe",
+        lambda: Space.from_dict({"parameters": {"x": {"type": "real"}}}),
+        "x: type must be",
+    ),
+]
+
+CONFIGS: list[tuple[str, Any, str]] = [
+    ("missing", {"x": 0.5, "n": 2}, "c: the config .* has no value"),
+    ("unknown", CONFIG | {"lr": 1}, "no parameter lr; there are x, n, c, k"),
+    ("outside", CONFIG | {"x": 1.5}, r"x: 1.5 is outside \[0.0, 1.0\]"),
+    ("nan", CONFIG | {"x": math.nan}, "x: nan is not a finite number"),
+    ("text", CONFIG | {"x": "0.5"}, "x: '0.5' is not a number"),
+    ("array", CONFIG | {"x": np.ones(2)}, "x: .* is not a number"),
+    ("fraction", CONFIG | {"n": 1.5}, "n: 1.5 is not a whole number"),
+    ("choice", CONFIG | {"c": "z"}, r"c: 'z' is not one of \['a', 'b'\]"),
+    ("constant", CONFIG | {"k": 6}, "k: is fixed at 5, not 6"),
+    ("no dict", [0.5, 2, "a"], "expected a config"),
+]
+
+SETTINGS: list[tuple[str, dict[str, Any], str]] = [
+    ("goal", {"goal": "min"}, "goal: must be minimize or maximize, not 'min'"),
+    ("acquisition", {"acquisition": "ucb"}, "acquisition: must be one of pes"),
+    ("seed", {"seed": -1}, "seed: must be an int of at least 0"),
+    ("seed-none", {"seed": None}, "seed: must be an int"),
+    ("initial", {"initial": 0}, "initial: must be an int of at least 1"),
+    ("cost", {"cost": 3.0}, "cost: must be a function"),
+    ("network", {"network": "weights.safetensors"}, "network: must be an amortes Network"),
+    ("start", {"start": [3]}, r"start: expected \(config, value\)"),
+    ("start-config", {"start": [({"x": 7}, 1.0)]}, "x: 7 is outside"),
+    ("start-value", {"start": [({"x": 0.1}, "low")]}, "a result must be a number, not 'low'"),
+    ("start-pending", {"start": [Trial(4, {"x": 0.1})]}, "trial 4 has no result"),
+]
+
+RUNS: list[tuple[str, dict[str, Any], str]] = [
+    ("fun", {"fun": 3}, "fun: must be a function"),
+    ("n_trials", {"n_trials": 0}, "n_trials: must be an int of at least 1"),
+    ("workers", {"workers": 1.5}, "workers: must be an int"),
+    ("timeout", {"timeout": -1}, "timeout: must be a positive number"),
+    ("early_stop", {"early_stop": 0}, "early_stop: must be a positive number"),
+    ("errors", {"errors": "ignore"}, "errors: must be 'record' or 'raise'"),
+]
+
+
+@pytest.mark.parametrize(
+    ("make", "says"), [row[1:] for row in PARAMETERS], ids=[r[0] for r in PARAMETERS]
+)
+def test_spaces(make: Make, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("config", "says"), [row[1:] for row in CONFIGS], ids=[r[0] for r in CONFIGS]
+)
+def test_configs(network: KernelNetwork, config: Any, says: str) -> None:
+    opt = Optimizer(MIXED, network=network)
+    with pytest.raises(DataError, match=says):
+        opt.tell(config, 1.0)
+    assert opt.trials == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"), [row[1:] for row in SETTINGS], ids=[r[0] for r in SETTINGS]
+)
+def test_settings(network: KernelNetwork, changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(AmortesError, match=says):
+        Optimizer(LINE, **({"network": network} | changes))
+
+
+@pytest.mark.parametrize(("changes", "says"), [row[1:] for row in RUNS], ids=[r[0] for r in RUNS])
+def test_runs(network: KernelNetwork, changes: dict[str, Any], says: str) -> None:
+    settings: dict[str, Any] = {"fun": lambda config: 0.0, "n_trials": 1, "network": network}
+    with pytest.raises(ConfigError, match=says):
+        minimize(space=LINE, **(settings | changes))
+
+
+def told(value: Any, **rest: Any) -> Callable[[Optimizer], Any]:
+    return lambda opt: opt.tell({"x": 0.5}, value, **rest)
+
+
+CALLS: list[tuple[str, Callable[[Optimizer], Any], str]] = [
+    ("value-none", told(None), r"a result must be a number, not None.*failed=True"),
+    ("value-text", told("0.5"), "a result must be a number, not '0.5'"),
+    ("value-list", told([1.0]), r"a result must be a number, not \[1.0\]"),
+    ("value-vector", told(torch.ones(2)), "a result must be a number"),
+    ("value-and-failed", told(1.0, failed=True), "give one of them"),
+    ("cost-zero", told(1.0, cost=0), "a cost must be a positive, finite number, not 0"),
+    ("cost-nan", told(1.0, cost=math.nan), "a cost must be a positive, finite number"),
+    ("trial-number", lambda opt: opt.tell(0, 1.0), "expected a config"),  # type: ignore[arg-type]
+    ("trial-foreign", lambda opt: opt.tell(Trial(3, {"x": 0.5}), 1.0), "not of this optimiser"),
+    ("ask-zero", lambda opt: opt.ask(0), "n must be an int of at least 1, not 0"),
+    ("best-early", lambda opt: opt.best, "there is no result yet"),
+    ("recommend-early", lambda opt: opt.recommend(), "no result to learn from yet"),
+    ("recommend-level", lambda opt: opt.recommend(level=90), "level: must be between 0 and 1"),
+    ("importance-early", lambda opt: opt.importance(), "no result to learn from yet"),
+]
+
+
+@pytest.mark.parametrize(("call", "says"), [row[1:] for row in CALLS], ids=[r[0] for r in CALLS])
+def test_calls(network: KernelNetwork, call: Callable[[Optimizer], Any], says: str) -> None:
+    opt = Optimizer(LINE, network=network)
+    with pytest.raises(DataError, match=says):
+        call(opt)
+    assert opt.trials == []
+
+
+def test_a_trial_told_twice(network: KernelNetwork) -> None:
+    opt = Optimizer(LINE, network=network)
+    trial = opt.ask()
+    opt.tell(trial, 1.0)
+    with pytest.raises(DataError, match=r"already told 1.*tell\(trial.config, value\)"):
+        opt.tell(trial, 2.0)
+
+
+def test_constraints_nothing_satisfies(network: KernelNetwork) -> None:
+    opt = Optimizer(Space(LINE, [Linear({"x": -1}, upper=-2)]), network=network)
+    with pytest.raises(ConfigError, match="random configs satisfies them"):
+        opt.ask()
+
+
+def test_a_first_config_that_violates_a_constraint(network: KernelNetwork) -> None:
+    with pytest.raises(DataError, match="violates the constraints"):
+        Optimizer(Space(LINE, [Linear({"x": 1}, 0.5)]), network=network, start=[{"x": 0.6}])
+
+
+def test_a_cost_function_that_breaks_its_word(network: KernelNetwork) -> None:
+    opt = Optimizer(LINE, acquisition="logei", network=network, cost=lambda config: 0.0, initial=1)
+    opt.tell({"x": 0.5}, 1.0)
+    with pytest.raises(DataError, match=r"the cost function at .*must be a positive"):
+        opt.ask()
+
+
+def test_a_network_in_training_mode(network: KernelNetwork) -> None:
+    opt = Optimizer(LINE, network=network, initial=1)
+    opt.tell({"x": 0.5}, 1.0)
+    network.train()
+    try:
+        with pytest.raises(ConfigError, match=r"call `network.eval\(\)` first"):
+            opt.ask()
+    finally:
+        network.eval()
+    assert len(opt.trials) == 1
+
+
+def test_a_saved_run_without_its_cost_function(network: KernelNetwork) -> None:
+    state = Optimizer(LINE, network=network, cost=lambda config: 1.0).state
+    with pytest.raises(ConfigError, match="the saved run had a cost function; pass the same"):
+        Optimizer.from_state(state, network=network)
+
+
+def test_a_file_that_is_not_there(network: KernelNetwork, tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"absent\.json does not exist"):
+        Optimizer.load(tmp_path / "absent.json", network=network)
+
+
+def test_there_are_enough_of_them() -> None:
+    assert sum(map(len, (PARAMETERS, CONFIGS, SETTINGS, RUNS, CALLS))) >= 30

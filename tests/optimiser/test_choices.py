@@ -1,0 +1,63 @@
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from amortes.errors import DataError
+from amortes.optimiser import Categorical, Ordinal
+from amortes.optimiser.choices import Choices
+from amortes.random import generator
+
+CHOICES: list[list[Any]] = [
+    [16, 32, 64],
+    ["a", "b"],
+    [None, True, 1, "1", [1, 2], {"k": [1]}],
+    [0.1, 0.01, 1.0],
+]
+
+
+@pytest.mark.parametrize("kind", [Ordinal, Categorical])
+@pytest.mark.parametrize("choices", CHOICES)
+def test_every_choice_comes_back(kind: type[Choices], choices: list[Any]) -> None:
+    parameter = kind(choices)
+    for choice in choices:
+        back = parameter.decode(parameter.encode(choice))
+        assert back == choice
+        assert type(back) is type(choice)
+
+
+@pytest.mark.parametrize("kind", [Ordinal, Categorical])
+@pytest.mark.parametrize("choices", CHOICES)
+def test_projecting_is_encoding_what_is_decoded(kind: type[Choices], choices: list[Any]) -> None:
+    parameter = kind(choices)
+    U = torch.rand(500, parameter.dims, generator=generator(1), dtype=torch.float64)
+    U[0], U[1], U[2] = 0.0, 1.0, 0.5  # also ties and ends
+    expected = [parameter.encode(parameter.decode(u)) for u in U.tolist()]
+    assert parameter.project(U).tolist() == expected
+
+
+@pytest.mark.parametrize("kind", [Ordinal, Categorical])
+def test_uniform_points_are_uniform_choices(kind: type[Choices]) -> None:
+    parameter = kind(["a", "b", "c"])
+    U = torch.rand(3000, parameter.dims, generator=generator(2), dtype=torch.float64)
+    values = [parameter.decode(u) for u in U.tolist()]
+    for choice in "abc":
+        assert values.count(choice) == pytest.approx(1000, abs=100)  # 3.9 standard deviations
+
+
+def test_dimensions() -> None:
+    assert Ordinal([1, 2, 3]).dims == 1
+    assert Categorical([1, 2]).dims == 1
+    assert Categorical([1, 2, 3]).dims == 3
+    assert Categorical(["x", "y", "z"]).encode("y") == [0.0, 1.0, 0.0]
+    assert Categorical(["x", "y"]).encode("y") == [1.0]
+
+
+def test_numbers_of_numpy_are_found_but_bools_are_not_integers() -> None:
+    parameter = Categorical([1, 2.5, np.float64(7)])
+    assert parameter.check(np.int64(1)) == 1
+    assert parameter.check(7) == 7.0
+    assert type(parameter.choices[2]) is float
+    with pytest.raises(DataError, match="True is not one of"):
+        parameter.check(True)

@@ -1,0 +1,38 @@
+import torch
+
+from amortes.optimiser import Float, Int, Linear, Space
+from amortes.random import generator
+
+
+def test_excess_is_positive_where_violated() -> None:
+    constraint = Linear({"a": 1.0, "b": -2.0}, upper=3.0)
+    a, b = torch.tensor([3.0, 4.0, 0.0]), torch.tensor([0.0, 0.0, -2.0])
+    assert (constraint.excess({"a": a, "b": b}) > 0).tolist() == [False, True, True]
+
+
+def test_rows_in_the_cube_agree_with_the_constraint_on_configs() -> None:
+    space = Space(
+        {"x": Float(-3, 5), "n": Int(2, 9), "free": Float(0, 1)},
+        [Linear({"x": 2.0, "n": 1.0}, upper=8.0), Linear({"n": -1.0}, upper=-3.0)],
+    )
+    X = space.project(torch.rand(500, 3, generator=generator(0), dtype=torch.float64))
+    A, b = space.rows
+    configs = [space.decode(x) for x in X]
+    expected = [2 * c["x"] + c["n"] <= 8 + 1e-9 and c["n"] >= 3 for c in configs]
+    assert (X @ A.mT <= b + 1e-9).all(1).tolist() == expected
+    assert space.feasible(X).tolist() == expected
+    assert 0.1 < sum(expected) / 500 < 0.9
+
+
+def test_a_boundary_point_is_feasible_after_decoding() -> None:
+    space = Space({"x": Float(0.1, 0.7), "y": Float(0.1, 0.7)}, [Linear({"x": 1, "y": 1}, 0.8)])
+    for x in (0.1, 0.3, 1 / 3, 0.7):
+        assert bool(space.feasible(space.encode({"x": x, "y": 0.8 - x})[None]))
+
+
+def test_constraints_on_logarithmic_parameters_are_curved_in_the_cube() -> None:
+    space = Space({"x": Float(0.01, 1, log=True), "y": Float(0, 1)}, [Linear({"x": 1, "y": 1}, 1)])
+    assert len(space.rows[0]) == 0
+    X = torch.rand(200, 2, generator=generator(0), dtype=torch.float64)
+    expected = [c["x"] + c["y"] <= 1 for c in map(space.decode, X)]
+    assert space.feasible(X).tolist() == expected

@@ -1,0 +1,61 @@
+import itertools
+
+import pytest
+import torch
+from scipy import stats
+
+from amortes.errors import ConfigError
+from amortes.optimiser import Categorical, Float, Int, Linear, Space
+from amortes.optimiser.design import sample, spread
+from amortes.random import generator
+
+TRIANGLE = Space({"x": Float(0, 1), "y": Float(0, 2)}, [Linear({"x": 2.0, "y": 1.0}, upper=2.0)])
+
+
+def test_samples_are_uniform_on_a_triangle() -> None:
+    X = sample(TRIANGLE, 2000, generator(0))
+    assert bool(TRIANGLE.feasible(X).all())
+    # The first coordinate of a uniform point of the triangle has distribution 1 - (1 - x)^2.
+    assert stats.kstest(X[:, 0].numpy(), lambda x: 1 - (1 - x) ** 2).pvalue > 0.01
+
+
+def test_samples_of_a_pool_are_its_members() -> None:
+    space = Space({"n": Int(1, 9)}, pool=[{"n": 2}, {"n": 7}])
+    values = [space.decode(x)["n"] for x in sample(space, 100, generator(0))]
+    assert set(values) == {2, 7}
+
+
+def test_a_design_is_distinct_and_a_function_of_the_seed() -> None:
+    first = torch.stack(list(itertools.islice(spread(TRIANGLE, 5), 40)))
+    again = torch.stack(list(itertools.islice(spread(TRIANGLE, 5), 20)))
+    other = torch.stack(list(itertools.islice(spread(TRIANGLE, 6), 20)))
+    assert torch.equal(first[:20], again)
+    assert not torch.equal(first[:20], other)
+    assert len(set(map(tuple, first.tolist()))) == 40
+    assert bool(TRIANGLE.feasible(first).all())
+
+
+def test_a_design_spreads_out() -> None:
+    points = torch.stack(list(itertools.islice(spread(Space({"x": Float(0, 1)}), 0), 8)))
+    assert sorted((points[:, 0] * 8).long().tolist()) == list(range(8))
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        Space({"n": Int(1, 3), "c": Categorical([0, 1])}),
+        Space({"n": Int(1, 100)}, pool=[{"n": n} for n in (1, 5, 9, 33, 34, 100)]),
+    ],
+)
+def test_a_design_of_a_finite_space_ends_with_all_of_it(space: Space) -> None:
+    points = list(spread(space, 0))
+    assert len(points) == len({tuple(p.tolist()) for p in points}) == space.count == 6
+
+
+def test_infeasible_constraints_are_said() -> None:
+    space = Space({"x": Float(0, 1)}, [Linear({"x": 1.0}, upper=-1.0)])
+    said = r"none of 13\d,\d+ random configs satisfies"
+    with pytest.raises(ConfigError, match=said):
+        sample(space, 1, generator(0))
+    with pytest.raises(ConfigError, match=said):
+        next(spread(space, 0))

@@ -1,0 +1,173 @@
+import math
+import threading
+import time
+import warnings
+from typing import Any
+
+import pytest
+
+from amortes.errors import DataError
+from amortes.nets.kernel import KernelNetwork
+from amortes.optimiser import AmortesWarning, Float, Int, Optimizer, Trial, minimize
+from amortes.optimiser.minimize import Result
+from amortes.optimiser.space import Config
+
+PLANE = {"x": Float(-5, 10), "y": Float(0, 15)}
+LINE = {"x": Float(0, 1)}
+
+
+def branin(config: Config) -> float:
+    x, y = float(config["x"]), float(config["y"])
+    valley = y - 5.1 / (4 * math.pi**2) * x**2 + 5 / math.pi * x - 6
+    return valley**2 + 10 * (1 - 1 / (8 * math.pi)) * math.cos(x) + 10
+
+
+def run(network: KernelNetwork, fun: Any, space: Any = LINE, n: int = 6, **rest: Any) -> Result:
+    settings: dict[str, Any] = {"acquisition": "logei", "progress": False}
+    return minimize(fun, space, n, network=network, **(settings | rest))
+
+
+def test_branin(network: KernelNetwork) -> None:
+    result = run(network, branin, PLANE, 22, progress=True)
+    assert result.fun < 0.6  # the minimum is 0.398; the mean over the domain 54
+    assert result.fun == branin(result.x)
+    assert result.n_trials == len(result.history) == 22
+    assert result.message == "all 22 trials are done."
+    assert result.optimizer.best.value == result.fun
+
+
+def test_maximising(network: KernelNetwork) -> None:
+    result = run(network, lambda config: config["x"], goal="maximize")
+    assert result.fun > 0.99
+
+
+def test_workers_evaluate_at_the_same_time(network: KernelNetwork) -> None:
+    together = threading.Barrier(3, timeout=20)
+
+    def fun(config: Config) -> float:
+        together.wait()  # passes only if three evaluations are under way
+        return float(config["x"])
+
+    result = run(network, fun, n=6, workers=3)
+    assert result.n_trials == 6
+    assert all(trial.status == "done" for trial in result.history)
+
+
+def test_one_worker_runs_in_the_callers_thread(network: KernelNetwork) -> None:
+    threads = set()
+
+    def fun(config: Config) -> float:
+        threads.add(threading.current_thread())
+        return float(config["x"])
+
+    run(network, fun, n=3)
+    assert threads == {threading.current_thread()}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_exceptions_are_recorded(network: KernelNetwork, workers: int) -> None:
+    def fun(config: Config) -> float:
+        if config["x"] > 0.5:
+            raise ZeroDivisionError("too large")
+        return -float(config["x"])
+
+    with pytest.warns(AmortesWarning, match=r"raised ZeroDivisionError\('too large'\)") as said:
+        result = run(network, fun, n=8, workers=workers)
+    assert len(said) == 1
+    failed = [trial for trial in result.history if trial.status == "failed"]
+    assert failed
+    assert all(trial.reason == "ZeroDivisionError: too large" for trial in failed)
+    assert result.n_trials == 8
+    assert result.x["x"] <= 0.5
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_exceptions_can_be_raised(network: KernelNetwork, workers: int) -> None:
+    def fun(config: Config) -> float:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run(network, fun, errors="raise", workers=workers)
+
+
+def test_ctrl_c_is_never_swallowed(network: KernelNetwork) -> None:
+    def fun(config: Config) -> float:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(network, fun)
+
+
+def test_no_result_at_all_is_an_error_with_its_cause(network: KernelNetwork) -> None:
+    def fun(config: Config) -> float:
+        raise ZeroDivisionError("always")
+
+    with (
+        pytest.warns(AmortesWarning),
+        pytest.raises(DataError, match=r"none of 3 .*ZeroDivisionError: always") as caught,
+    ):
+        run(network, fun, n=3)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    with pytest.raises(DataError, match="the value was nan"):
+        run(network, lambda _: math.nan, n=3)
+
+
+def test_the_callback_sees_every_trial_and_can_stop(network: KernelNetwork) -> None:
+    seen: list[Trial] = []
+
+    def callback(optimizer: Optimizer, trial: Trial) -> bool:
+        assert optimizer.trials[trial.number] == trial
+        seen.append(trial)
+        return len(seen) == 3
+
+    result = run(network, lambda config: config["x"], n=9, callback=callback)
+    assert result.n_trials == len(seen) == 3
+    assert result.message == "the callback ended the run after 3 trials."
+
+
+def test_it_stops_when_little_is_left_to_gain(network: KernelNetwork) -> None:
+    def bowl(config: Config) -> float:
+        return float((config["x"] - 0.37) ** 2)
+
+    result = run(network, bowl, n=40, early_stop=1e-3)
+    assert result.n_trials < 20
+    assert "little is left to gain" in result.message
+    assert result.fun < 1e-4
+
+
+def test_noise_alone_is_nothing_to_gain(network: KernelNetwork) -> None:
+    # Repeats of three configs: what is left is noise.
+    values = iter([math.sin(100.0 * i) for i in range(60)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AmortesWarning)
+        result = run(
+            network,
+            lambda config: abs(config["n"] - 2) * 20 + next(values),
+            {"n": Int(1, 3)},
+            n=40,
+            early_stop=1e-2,
+        )
+    assert result.n_trials < 40
+    assert result.optimizer.recommend().config == {"n": 2}
+
+
+def test_time_is_limited(network: KernelNetwork) -> None:
+    def slow(config: Config) -> float:
+        time.sleep(0.2)
+        return float(config["x"])
+
+    result = run(network, slow, n=1000, timeout=0.5)
+    assert 1 <= result.n_trials <= 3
+    assert result.message.startswith("the time was up after")
+
+
+def test_costs_are_passed_on(network: KernelNetwork) -> None:
+    result = run(network, lambda config: (config["x"], 1.0 + config["x"]), n=4)
+    assert [trial.cost for trial in result.history] == [1.0 + t["x"] for t in result.history]
+    with pytest.raises(DataError, match="not 3 values"):
+        run(network, lambda config: (1, 2, 3), n=1)
+
+
+def test_the_seed_decides(network: KernelNetwork) -> None:
+    first, again = (run(network, lambda config: config["x"], seed=4) for _ in range(2))
+    assert first.history == again.history

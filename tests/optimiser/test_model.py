@@ -1,0 +1,83 @@
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from amortes.nets.kernel import KernelNetwork
+from amortes.optimiser import Float, Int, Linear, Space
+from amortes.optimiser.model import Model, domain
+from amortes.optimiser.trials import Ledger, Outcome
+
+LINE = Space({"x": Float(0, 1)})
+
+
+def told(space: Space, results: Sequence[tuple[float, float | None]]) -> Ledger:
+    ledger = Ledger(space)
+    for x, value in results:
+        outcome = Outcome.of(value, None, value is None, None)
+        ledger.close(ledger.open({"x": x}).number, outcome)
+    return ledger
+
+
+def test_failures_are_no_data_but_weigh_the_gain(network: KernelNetwork) -> None:
+    results = [(0.0, 0.0), (0.3, 1.0), (0.6, 0.5)]
+    with_failure = Model(network, told(LINE, [*results, (0.9, None)]), maximise=True, pending=False)
+    without = Model(network, told(LINE, results), maximise=True, pending=False)
+    X = torch.tensor([[0.2], [0.9]], dtype=torch.float64)
+    assert torch.equal(with_failure.fitted.predict(X).mean, without.fitted.predict(X).mean)
+    ratio = with_failure.gain("ei")(X) / without.gain("ei")(X)
+    assert float(ratio[0]) > 0.9
+    assert float(ratio[1]) < 0.1
+    difference = with_failure.gain("logei")(X) - without.gain("logei")(X)
+    torch.testing.assert_close(difference, ratio.log())
+
+
+@pytest.mark.parametrize("maximise", [True, False])
+def test_a_failure_is_worth_the_worst_result(network: KernelNetwork, maximise: bool) -> None:
+    ledger = told(LINE, [(0.0, 0.0), (0.3, 1.0), (0.6, 0.5), (0.65, None)])
+    model = Model(network, ledger, maximise=maximise, pending=False)
+    X = torch.tensor([[0.65]], dtype=torch.float64)
+    mean, worst = float(model.fitted.score("mean", X)), 0.0 if maximise else -1.0
+    assert min(worst, mean) < float(model.value(X)) < mean
+
+
+def test_the_search_respects_constraints(network: KernelNetwork) -> None:
+    def score(X: Tensor) -> Tensor:
+        return X.sum(1)
+
+    for parameters in (
+        {"x": Float(0, 1), "y": Float(0, 1)},
+        {"x": Int(0, 50), "y": Int(0, 50)},
+        {"x": Float(0.1, 1, log=True), "y": Float(0.1, 1, log=True)},
+    ):
+        scale = 50.0 if isinstance(parameters["x"], Int) else 1.0
+        space = Space(parameters, [Linear({"x": 1.0, "y": 2.0}, upper=scale)])
+        ledger = Ledger(space)
+        for x in (0.1, 0.2):
+            config = {"x": scale * x, "y": scale * x}
+            ledger.close(ledger.open(config).number, Outcome.of(x, None, False, None))
+        model = Model(network, ledger, maximise=True, pending=False)
+        config = space.decode(model.search(score, seed=0).x)
+        assert config["x"] + 2 * config["y"] <= scale * (1 + 1e-6)
+        # Brute force over a grid of the space.
+        grid = torch.cartesian_prod(*torch.linspace(0, 1, 101, dtype=torch.float64).expand(2, -1))
+        grid = space.project(grid)
+        best = score(grid[space.feasible(grid)]).max()
+        assert score(space.encode(config)[None]) >= best - 0.03
+
+
+def test_pending_points_lower_the_gain_there(network: KernelNetwork) -> None:
+    ledger = told(LINE, [(0.0, 0.0), (0.3, 1.0)])
+    ledger.open({"x": 0.8})
+    X = torch.tensor([[0.8]], dtype=torch.float64)
+    seen, unseen = (
+        Model(network, ledger, maximise=True, pending=pending).gain("ei")(X)
+        for pending in (True, False)
+    )
+    assert seen < 0.5 * unseen
+
+
+def test_only_discrete_spaces_are_projected() -> None:
+    assert domain(LINE).project is None
+    assert domain(Space({"x": Float(0, 1), "n": Int(1, 3)})).project is not None

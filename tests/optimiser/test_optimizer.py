@@ -1,0 +1,319 @@
+import itertools
+import json
+import math
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from amortes.errors import DataError, FileError
+from amortes.nets.kernel import KernelNetwork
+from amortes.optimiser import (
+    AmortesWarning,
+    Categorical,
+    Float,
+    Int,
+    Linear,
+    Optimizer,
+    Space,
+    Trial,
+)
+from amortes.optimiser.space import Config
+from amortes.prior.gp import named_prior
+from tests.optimiser.conftest import untrained
+
+MIXED = {
+    "lr": Float(1e-5, 1e-1, log=True),
+    "layers": Int(1, 8),
+    "act": Categorical(["relu", "gelu", "tanh"]),
+    "seed": 7,
+}
+
+
+def loss(config: Config) -> float:
+    bonus = {"relu": 0.0, "gelu": -0.5, "tanh": 0.5}[config["act"]]
+    lr, layers = float(config["lr"]), int(config["layers"])
+    return (math.log10(lr) + 3) ** 2 + 0.3 * abs(layers - 5) + bonus
+
+
+def optimizer(network: KernelNetwork, **changes: Any) -> Optimizer:
+    settings: dict[str, Any] = {"space": MIXED, "acquisition": "logei", "initial": 4}
+    return Optimizer(network=network, **(settings | changes))
+
+
+def advance(opt: Optimizer, n: int) -> list[Config]:
+    """Ask and tell n times."""
+    trials: list[Trial] = []
+    for _ in range(n):
+        trials.append(opt.ask())
+        opt.tell(trials[-1], loss(trials[-1].config))
+    return [trial.config for trial in trials]
+
+
+def test_it_optimises(network: KernelNetwork) -> None:
+    opt = optimizer(network)
+    configs = advance(opt, 16)
+    assert opt.best.value == min(map(loss, configs))
+    assert opt.best.value < -0.3
+    recommended = opt.recommend()
+    assert loss(recommended.config) < -0.3
+    assert recommended.lower < recommended.mean < recommended.upper
+    assert recommended.lower < loss(recommended.config) < recommended.upper
+
+
+def test_maximising_is_minimising_the_negative(network: KernelNetwork) -> None:
+    down, up = optimizer(network), optimizer(network, goal="maximize")
+    for _ in range(6):
+        a, b = down.ask(), up.ask()
+        assert a == b
+        down.tell(a, loss(a.config))
+        up.tell(b, -loss(b.config))
+    assert down.best.config == up.best.config
+    a_mean, b_mean = down.recommend().mean, up.recommend().mean
+    assert a_mean == pytest.approx(-b_mean)
+
+
+@pytest.mark.parametrize("acquisition", ["pes", "mes", "jes", "ei", "logei"])
+def test_every_acquisition(network: KernelNetwork, acquisition: str) -> None:
+    opt = optimizer(network, space={"x": Float(0, 1)}, acquisition=acquisition, initial=2)
+    for _ in range(4):
+        trial = opt.ask()
+        opt.tell(trial, (trial["x"] - 0.3) ** 2)
+    assert len({trial["x"] for trial in opt.trials}) == 4
+
+
+def test_saving_and_loading_changes_nothing(network: KernelNetwork, tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    straight, stopped = optimizer(network, seed=3), optimizer(network, seed=3)
+    for k in range(3):
+        advance(straight, 2)
+        advance(stopped, 2)
+        pending, same = straight.ask(), stopped.ask()
+        stopped.save(path)
+        stopped = Optimizer.load(path, network=network)
+        assert stopped.state == straight.state
+        if k == 1:
+            straight.tell(pending, failed=True, reason="out of memory")
+            stopped.tell(same, failed=True, reason="out of memory")
+    assert advance(stopped, 2) == advance(straight, 2)
+    assert stopped.recommend() == straight.recommend()
+    assert stopped.importance() == straight.importance()
+    assert [p.name for p in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_the_state_is_json(network: KernelNetwork) -> None:
+    opt = optimizer(network, start=[{"lr": 0.01, "layers": 2, "act": "relu"}])
+    advance(opt, 2)
+    opt.tell(opt.ask(), math.nan)
+    state = opt.state
+    again = Optimizer.from_state(json.loads(json.dumps(state, allow_nan=False)), network=network)
+    assert again.state == state
+    assert again.trials == opt.trials
+
+
+def test_the_seed_decides(network: KernelNetwork) -> None:
+    first, again, other = (advance(optimizer(network, seed=s), 6) for s in (1, 1, 2))
+    assert first == again
+    assert all(a != b for a, b in zip(first, other, strict=True))
+
+
+def test_the_order_of_tells_does_not_matter(network: KernelNetwork) -> None:
+    one, two = optimizer(network), optimizer(network)
+    batch, same = one.ask(5), two.ask(5)
+    assert batch == same
+    for trial in batch:
+        one.tell(trial, loss(trial.config))
+    for trial in reversed(same):
+        two.tell(trial, loss(trial.config))
+    assert one.state == two.state
+    assert one.ask() == two.ask()
+
+
+def test_a_batch_is_distinct_and_pending(network: KernelNetwork) -> None:
+    opt = optimizer(network, space={"x": Float(0, 1)}, initial=3)
+    for x in (0.1, 0.5, 0.9):
+        opt.tell({"x": x}, (x - 0.3) ** 2)
+    batch = opt.ask(4)
+    assert [trial.number for trial in batch] == [3, 4, 5, 6]
+    assert all(trial.status == "pending" for trial in batch)
+    asked = sorted(trial["x"] for trial in batch)
+    assert min(b - a for a, b in itertools.pairwise(asked)) > 0.01
+
+
+def test_configs_can_be_told(network: KernelNetwork) -> None:
+    opt = optimizer(network)
+    asked = opt.ask()
+    told = opt.tell(asked.config, 1.0)
+    assert told.number == asked.number  # the pending trial of that config
+    repeat = opt.tell(asked.config, 1.2)
+    assert repeat.number == 1
+    new = opt.tell({"lr": 0.1, "layers": 3.0, "act": "tanh"}, 0.5)
+    assert new.config == {"lr": 0.1, "layers": 3, "act": "tanh", "seed": 7}
+    assert [trial.value for trial in opt.trials] == [1.0, 1.2, 0.5]
+
+
+def test_noisy_repeats_are_averaged(network: KernelNetwork) -> None:
+    opt = optimizer(network, space={"n": Int(1, 3)}, goal="maximize")
+    for n, values in ((1, [0.0, 0.1]), (2, [0.5, 0.6, 0.4]), (3, [0.8, -0.6, -0.5])):
+        for value in values:
+            opt.tell({"n": n}, value)
+    assert opt.best["n"] == 3
+    assert opt.recommend().config["n"] == 2
+
+
+def test_failures_are_remembered_and_do_not_poison(network: KernelNetwork) -> None:
+    with_failures, without = optimizer(network), optimizer(network)
+    for x in (1e-4, 1e-3, 1e-2):
+        config = {"lr": x, "layers": 4, "act": "relu"}
+        for opt in (with_failures, without):
+            opt.tell(config, loss(config | {"seed": 7}))
+    for value in (math.nan, math.inf, -math.inf):
+        with_failures.tell({"lr": 0.1, "layers": 1, "act": "tanh"}, value)
+    failed = with_failures.tell({"lr": 0.1, "layers": 2, "act": "tanh"}, failed=True, reason="OOM")
+    assert failed.reason == "OOM"
+    assert [t.status for t in with_failures.trials].count("failed") == 4
+    assert with_failures.best == without.best
+    assert with_failures.importance() != {}
+    assert math.isfinite(with_failures.recommend().mean)
+
+
+def test_past_results_and_configs_to_try_first(network: KernelNetwork) -> None:
+    first = {"lr": 0.01, "layers": 2, "act": "relu"}
+    past = [({"lr": 10.0**-k, "layers": k, "act": "gelu"}, float(k)) for k in (2, 3, 4)]
+    opt = optimizer(network, start=[*past, Trial(9, past[0][0], "failed"), first])
+    assert [trial.value for trial in opt.trials] == [2.0, 3.0, 4.0, None]
+    assert opt.ask().config == first | {"seed": 7}
+    assert opt.ask().config != first | {"seed": 7}
+    called = optimizer(network, start=lambda space: [(past[0][0], len(space.free))])
+    assert called.best.value == 3.0
+
+
+def test_the_initial_design_counts_past_results(network: KernelNetwork) -> None:
+    past = [({"x": x}, x) for x in (0.1, 0.5, 0.9)]
+    fresh = optimizer(network, space={"x": Float(0, 1)}, initial=3)
+    begun = optimizer(network, space={"x": Float(0, 1)}, initial=3, start=past)
+    assert begun.ask()["x"] < 0.1 < fresh.ask()["x"]
+
+
+def test_a_trial_belongs_to_its_optimiser(network: KernelNetwork) -> None:
+    opt = optimizer(network)
+    trial = optimizer(network, seed=5).ask()
+    opt.ask()
+    with pytest.raises(DataError, match="not of this optimiser"):
+        opt.tell(trial, 1.0)
+
+
+def test_changing_a_returned_config_changes_nothing(network: KernelNetwork) -> None:
+    opt = optimizer(network)
+    opt.ask().config["lr"] = -1
+    assert opt.trials[0]["lr"] > 0
+
+
+def test_a_rejected_tell_leaves_no_trace(network: KernelNetwork) -> None:
+    opt = optimizer(network)
+    for bad in ({"lr": 1.0, "layers": 2, "act": "relu"}, {"lr": 0.01}):
+        with pytest.raises(DataError):
+            opt.tell(bad, 1.0)
+    with pytest.raises(DataError):
+        opt.tell({"lr": 0.01, "layers": 2, "act": "relu"}, "high")  # type: ignore[arg-type]
+    assert opt.trials == []
+
+
+def test_a_pool(network: KernelNetwork) -> None:
+    pool = [{"x": 0.1 + 0.07 * i, "y": (7 * i % 20) / 20} for i in range(20)]
+    space = Space({"x": Float(0.1, 1.7), "y": Float(0, 1)}, pool=pool)
+    opt = optimizer(network, space=space)
+    for _ in range(12):
+        trial = opt.ask()
+        assert trial.config in pool  # exactly, so that results can be looked up
+        opt.tell(trial, (trial["x"] - 0.5) ** 2 + (trial["y"] - 0.5) ** 2)
+    assert len({trial["x"] for trial in opt.trials}) == 12
+    best = min((c["x"] - 0.5) ** 2 + (c["y"] - 0.5) ** 2 for c in pool)
+    assert opt.best.value == pytest.approx(best)
+    assert opt.recommend().config in pool
+
+
+def test_constraints_hold(network: KernelNetwork) -> None:
+    space = Space(
+        {"a": Float(0, 1), "b": Float(0.01, 1, log=True), "n": Int(1, 5)},
+        [Linear({"a": 1, "b": 1}, upper=0.7), Linear({"a": 10, "n": 1}, upper=6)],
+    )
+    opt = optimizer(network, space=space, goal="maximize", initial=3)
+    for _ in range(8):
+        trial = opt.ask()
+        assert trial["a"] + trial["b"] <= 0.7 + 1e-6
+        assert 10 * trial["a"] + trial["n"] <= 6 + 1e-6
+        opt.tell(trial, trial["a"] + trial["b"] + 0.1 * trial["n"])
+    # The best is a + b = 0.7 with n = 5, so a <= 0.1.
+    assert opt.best.value == pytest.approx(1.2, abs=0.05)
+
+
+def test_importance_finds_what_matters(network: KernelNetwork) -> None:
+    opt = optimizer(network, space={"x": Float(0, 1), "y": Float(0, 1)}, initial=12)
+    for _ in range(12):
+        trial = opt.ask()
+        opt.tell(trial, 3 * trial["x"] + 0.3 * trial["y"])
+    assert opt.importance() == pytest.approx({"x": 100 / 101, "y": 1 / 101}, abs=0.01)
+
+
+def test_expected_gain_falls(network: KernelNetwork) -> None:
+    opt = optimizer(network, space={"x": Float(0, 1)}, initial=2)
+    gains = []
+    for _ in range(9):
+        trial = opt.ask()
+        opt.tell(trial, (trial["x"] - 0.37) ** 2)
+        gains.append(opt.expected_gain())
+    assert 0 < gains[-1] < 1e-2 * gains[1]
+
+
+def test_plot(network: KernelNetwork) -> None:
+    opt = optimizer(network)
+    assert len(opt.plot().axes) == 1
+    advance(opt, 3)
+    assert [ax.get_xlabel() for ax in opt.plot().axes] == ["trial", "lr", "layers", "act"]
+
+
+def test_threads_share_an_optimiser(network: KernelNetwork) -> None:
+    opt = optimizer(network, space={"x": Float(0, 1)})
+    problems: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(3):
+                trial = opt.ask()
+                opt.tell(trial, trial["x"])
+                opt.best  # noqa: B018
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert [trial.number for trial in opt.trials] == list(range(12))
+    assert all(trial.value == trial["x"] for trial in opt.trials)
+    assert len({trial["x"] for trial in opt.trials}) == 12
+
+
+def test_asking_does_not_touch_the_global_generator(network: KernelNetwork) -> None:
+    before = torch.random.get_rng_state()
+    advance(optimizer(network), 5)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_another_network_is_said(network: KernelNetwork) -> None:
+    state = optimizer(network).state
+    with pytest.warns(AmortesWarning, match="another network"):
+        Optimizer.from_state(state, network=untrained(named_prior("paper")))
+
+
+def test_damaged_files_are_named(network: KernelNetwork, tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    for text in ("{", "[]", json.dumps(optimizer(network).state | {"trials": [{"x": 1}]})):
+        path.write_text(text)
+        with pytest.raises(FileError, match=r"run\.json"):
+            Optimizer.load(path, network=network)

@@ -1,0 +1,31 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from amortes.errors import ConfigError
+from amortes.optimiser import Float
+from amortes.optimiser.parameter import identity, plain
+
+
+@pytest.mark.parametrize("value", [None, True, 3, 2.5, "x", [1, [2]], {"a": None}])
+def test_json_values_are_plain(value: Any) -> None:
+    assert plain(value, "v") is value
+
+
+@pytest.mark.parametrize("value", [(1, 2), {1: 2}, float("nan"), object(), [(1,)], np.ones(2)])
+def test_other_values_are_not(value: Any) -> None:
+    with pytest.raises(ConfigError, match=r"v .* is not a JSON value"):
+        plain(value, "v")
+
+
+def test_identity() -> None:
+    assert identity(1) == identity(1.0) == identity(np.int8(1))
+    assert identity(1) != identity(True)
+    assert identity("1") != identity(1)
+    assert identity({"a": 1, "b": 2}) == identity({"b": 2, "a": 1})
+
+
+def test_a_continuum_has_no_list_of_values() -> None:
+    with pytest.raises(TypeError, match="no finite list"):
+        Float(0, 1).values()

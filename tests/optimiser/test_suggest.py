@@ -1,0 +1,128 @@
+import itertools
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from amortes.nets.kernel import KernelNetwork
+from amortes.optimiser import AmortesWarning, Categorical, Float, Int, Space
+from amortes.optimiser.design import spread
+from amortes.optimiser.space import Config
+from amortes.optimiser.suggest import Suggester
+from amortes.optimiser.trials import Ledger, Outcome
+
+
+def suggester(network: KernelNetwork, space: Space, **changes: Any) -> Suggester:
+    settings: dict[str, Any] = {
+        "maximise": True,
+        "acquisition": "logei",
+        "seed": 0,
+        "initial": 3,
+        "cost": None,
+    }
+    return Suggester(network, Ledger(space), **(settings | changes))
+
+
+def evaluate(chooser: Suggester, fun: Callable[[Config], float], n: int) -> list[Config]:
+    """Ask and tell n times; the configs."""
+    configs = []
+    for _ in range(n):
+        configs.append(chooser.next())
+        trial = chooser.ledger.open(configs[-1])
+        chooser.ledger.close(trial.number, Outcome.of(fun(configs[-1]), None, False, None))
+    return configs
+
+
+def test_it_begins_with_the_design(network: KernelNetwork) -> None:
+    space = Space({"x": Float(0, 1), "lr": Float(1e-3, 1, log=True)})
+    configs = evaluate(suggester(network, space), lambda config: config["x"], 4)
+    design = [space.decode(x) for x, _ in zip(spread(space, 0), range(4), strict=False)]
+    assert configs[:3] == design[:3]
+    assert configs[3] != design[3]
+    assert configs[3]["x"] > max(config["x"] for config in configs[:3])
+
+
+def test_failures_and_pending_trials_do_not_end_the_design(network: KernelNetwork) -> None:
+    space = Space({"x": Float(0, 1)})
+    chooser = suggester(network, space)
+    assert len({config["x"] for config in evaluate(chooser, lambda _: math.nan, 6)}) == 6
+    for _ in range(5):
+        chooser.ledger.open(chooser.next())
+    assert len({trial["x"] for trial in chooser.ledger.trials}) == 11
+
+
+def test_where_evaluations_fail_is_avoided(network: KernelNetwork) -> None:
+    space = Space({"x": Float(0, 1)})
+    configs = evaluate(
+        suggester(network, space, initial=4),
+        lambda config: config["x"] if config["x"] < 0.7 else math.nan,
+        14,
+    )
+    x = sorted(config["x"] for config in configs)
+    # The best of the rest, which is at the edge of the failures, is found.
+    assert max(v for v in x if v < 0.7) > 0.68
+    assert min(b - a for a, b in itertools.pairwise(x)) > 1e-3
+
+
+def test_a_finite_space_is_exhausted_without_repeats_then_repeated(network: KernelNetwork) -> None:
+    space = Space({"n": Int(1, 3), "c": Categorical(["a", "b", "c"])})
+    chooser = suggester(network, space)
+    configs = evaluate(chooser, lambda c: c["n"] if c["c"] == "b" else math.nan, 9)
+    assert len({tuple(config.values()) for config in configs}) == 9
+    with pytest.warns(AmortesWarning, match="every config of the space has been tried"):
+        repeated = evaluate(chooser, lambda c: c["n"], 1)
+    assert repeated[0]["c"] == "b"  # not one that failed
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate(chooser, lambda c: c["n"], 2)
+
+
+def test_a_space_where_everything_failed_is_repeated(network: KernelNetwork) -> None:
+    chooser = suggester(network, Space({"n": Int(1, 2)}))
+    with pytest.warns(AmortesWarning, match="every config"):
+        configs = evaluate(chooser, lambda _: math.nan, 4)
+    assert {config["n"] for config in configs[:2]} == {1, 2}
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_costs_divide_the_gain(network: KernelNetwork, known: bool) -> None:
+    space = Space({"x": Float(0, 1)})
+
+    def price(config: Config) -> float:
+        return 1.0 if config["x"] < 0.5 else 50.0
+
+    chosen = {}
+    for aware in (False, True):
+        chooser = suggester(network, space, cost=price if known and aware else None)
+        # As promising to the left of 0.5 as to the right, where evaluations are expensive.
+        for x, y in [(0.0, 0.0), (0.5, 1.0), (1.0, 0.05)]:
+            cost = price({"x": x}) if aware and not known else None
+            trial = chooser.ledger.open({"x": x})
+            chooser.ledger.close(trial.number, Outcome.of(y, cost, False, None))
+        chosen[aware] = chooser.next()["x"]
+    assert chosen[False] > 0.5 > chosen[True]
+
+
+def test_models_are_fitted_again_only_after_news(network: KernelNetwork) -> None:
+    chooser = suggester(network, Space({"x": Float(0, 1)}))
+    evaluate(chooser, lambda c: c["x"], 3)
+    model = chooser.model()
+    assert chooser.model(pending=True) is model  # nothing is pending
+    chooser.ledger.open({"x": 0.5})
+    assert chooser.model() is model
+    assert chooser.model(pending=True) is not model
+    assert chooser.model(pending=True) is chooser.model(pending=True)
+    chooser.ledger.close(3, Outcome.of(None, None, True, None))
+    assert chooser.model() is not model
+
+
+def test_departures_are_said_once(network: KernelNetwork) -> None:
+    chooser = suggester(network, Space({f"x{i}": Float(0, 1) for i in range(17)}), initial=2)
+    evaluate(chooser, lambda c: c["x0"], 2)
+    with pytest.warns(AmortesWarning, match="17 coordinates"):
+        evaluate(chooser, lambda c: c["x0"], 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate(chooser, lambda c: c["x0"], 1)

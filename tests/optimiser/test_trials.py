@@ -1,0 +1,99 @@
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from amortes.errors import DataError
+from amortes.optimiser import Categorical, Float, Space, Trial
+from amortes.optimiser.trials import Ledger, Outcome
+
+SPACE = Space({"x": Float(0, 1), "c": Categorical([[1], [2], [3]])})
+
+
+def outcome(value: Any = None, *, failed: bool = False, cost: Any = None) -> Outcome:
+    return Outcome.of(value, cost, failed, None)
+
+
+def ledger() -> Ledger:
+    made = Ledger(SPACE)
+    for i in range(4):
+        made.open({"x": 0.25 * i, "c": [1 + i % 3]})
+    made.close(2, outcome(7.0, cost=2))
+    made.close(0, outcome(failed=True))
+    made.close(3, outcome(-1.0))
+    return made
+
+
+@pytest.mark.parametrize("value", [1.5, 2, np.float32(1.5), np.array(3.0), torch.tensor(2.0)])
+def test_numbers_of_any_library(value: Any) -> None:
+    told = outcome(value)
+    assert (told.status, told.value) == ("done", float(value))
+    assert type(told.value) is float
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -np.inf, 1e101, torch.tensor(1e400)])
+def test_numbers_that_are_no_use_are_failures(value: Any) -> None:
+    told = outcome(value)
+    assert (told.status, told.value) == ("failed", None)
+    assert told.reason is not None
+    assert told.reason.startswith("the value was")
+
+
+def test_points_and_values_go_together_by_number() -> None:
+    made = ledger()
+    assert [trial.number for trial in made.having("done")] == [2, 3]
+    assert made.values().tolist() == [7.0, -1.0]
+    assert made.points("done")[:, 0].tolist() == [0.5, 0.75]
+    assert made.points("failed")[:, 0].tolist() == [0.0]
+    assert made.points("pending")[:, 0].tolist() == [0.25]
+    assert made.points("failed", "done").shape == (3, 4)
+    X, costs = made.costs()
+    assert X[:, 0].tolist() == [0.5]
+    assert costs.tolist() == [2.0]
+
+
+def test_nothing_has_shape_zero_by_d() -> None:
+    assert Ledger(SPACE).points("done").shape == (0, 4)
+    assert Ledger(SPACE).costs()[0].shape == (0, 4)
+
+
+def test_a_trial_is_told_once() -> None:
+    made = ledger()
+    with pytest.raises(DataError, match="trial 2 was already told 7"):
+        made.close(2, outcome(1.0))
+    with pytest.raises(DataError, match="trial 0 was already told as failed"):
+        made.close(0, outcome(1.0))
+    assert made.values().tolist() == [7.0, -1.0]
+
+
+def test_pending_trials_are_found_by_config() -> None:
+    made = ledger()
+    found = made.pending({"x": 0.25, "c": [2]})
+    assert found is not None
+    assert found.number == 1
+    assert made.pending({"x": 0.5, "c": [3]}) is None
+
+
+def test_a_ledger_survives_json() -> None:
+    made, again = ledger(), Ledger(SPACE)
+    again.restore(json.loads(json.dumps(made.to_list())))
+    assert again.trials == made.trials
+    assert torch.equal(again.points("done", "pending"), made.points("done", "pending"))
+
+
+@pytest.mark.parametrize(
+    "change", [{"number": 3}, {"status": "lost"}, {"value": None}, {"value": "7"}]
+)
+def test_a_damaged_ledger_is_refused(change: dict[str, Any]) -> None:
+    rows = ledger().to_list()
+    rows[2] |= change
+    with pytest.raises(DataError, match="trial 2 is"):
+        Ledger(SPACE).restore(rows)
+
+
+def test_a_copy_shares_nothing() -> None:
+    trial = Trial(0, {"c": [1]})
+    trial.copy()["c"].append(2)
+    assert trial.config == {"c": [1]}
