@@ -15,6 +15,7 @@ COMMANDS = {
     "prior": ("amortes.cli.prior:prior", "Sample paths, their maxima, and corpora of them."),
     "train": ("amortes.cli.train:train", "Train the base or the alpha stage of a network."),
     "export": ("amortes.cli.export:export", "Write the weights of a run to one file."),
+    "bench": ("amortes.cli.bench:bench", "Measure the parts of the optimiser on this machine."),
     "evaluate": ("amortes.cli.evaluate:evaluate", "Compare weights with independent oracles."),
 }
 

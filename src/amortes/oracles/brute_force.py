@@ -34,7 +34,7 @@ CHUNK = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class BruteForceConfig:
-    """Effort; the defaults take about 15 s per task in 1-D and 45 s in 2-D on one core."""
+    """Effort; the defaults take about 20 s per task in 1-D and 60 s in 2-D on one core."""
 
     functions: int = 1 << 15  # per repeat, a power of two
     # Per repeat, a power of two. Few would be worse than few functions: an optimum must not give

@@ -87,17 +87,22 @@ class MarginalGP:
         if self.mean_variance == 0.0:
             return z
         drawn = z.clone()
+        columns = max(1, CHUNK // self.n**2)
         for i in range(self.b):
-            _, L = self._factor(slice(i, i + 1), z[i : i + 1])
-            ones = torch.ones(*L.shape[1:3], 1, dtype=torch.float64)
-            one = torch.linalg.solve_triangular(L[0], ones, upper=False)
-            r = torch.linalg.solve_triangular(L[0], self.residual[i, :, None] * ones, upper=False)
-            # In units of the prior's standard deviation t: the coordinate z itself.
-            centre = self.prior.mean.scale * (one * r).sum((-2, -1))
-            spread = (1.0 - self.mean_variance * one.square().sum((-2, -1))).clamp_min(0.0).sqrt()
-            noise = torch.randn(centre.shape, generator=rng, dtype=torch.float64)
+            noise = torch.randn(z.shape[1], generator=rng, dtype=torch.float64)
+            parts = [self._mean_moments(i, part) for part in torch.split(z[i], columns)]
+            centre, spread = (torch.cat(column) for column in zip(*parts, strict=True))
             drawn[i, :, self.d + 2] = centre + spread * noise
         return drawn
+
+    def _mean_moments(self, i: int, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and sd, `p` each, of the latent coordinate of the mean given y."""
+        _, L = self._factor(slice(i, i + 1), z[None])
+        ones = torch.ones(*L.shape[1:3], 1, dtype=torch.float64)
+        one = torch.linalg.solve_triangular(L[0], ones, upper=False)
+        r = torch.linalg.solve_triangular(L[0], self.residual[i, :, None] * ones, upper=False)
+        left = 1.0 - self.mean_variance * one.square().sum((-2, -1))
+        return self.prior.mean.scale * (one * r).sum((-2, -1)), left.clamp_min(0.0).sqrt()
 
     def _log_likelihood(self, some: slice, z: Tensor) -> Tensor:
         _, L = self._factor(some, z)

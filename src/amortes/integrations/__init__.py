@@ -1,0 +1,1 @@
+"""amortes inside other libraries; each module needs the extra of its name."""

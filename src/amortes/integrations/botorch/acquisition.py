@@ -1,0 +1,182 @@
+"""Acquisition functions on a `Surrogate`, in closed form: `b x 1 x d -> b`.
+
+PES, MES, JES   expected information about x*, f*, and both: one forward pass of the network
+LogEI, EI       expected improvement over the best posterior mean at an observed point
+UCB             mean + sqrt(beta) sd of the function
+PosteriorMean   for the final recommendation
+
+Pending points (`X_pending`) are conditioned on: they reduce uncertainty but have no value yet (for
+EI and LogEI, the expected one). So `optimize_acqf(..., q=4, sequential=True)` gives four different
+points. The value of q > 1 points is that of evaluating one after the other, the earlier ones
+pending: for gains, by the chain rule, the information of all of them. It has no gradient.
+"""
+
+from typing import Any, ClassVar
+
+import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.acquisition.input_constructors import acqf_input_constructor
+from botorch.exceptions.errors import UnsupportedError
+from botorch.utils.transforms import t_batch_mode_transform
+from torch import Tensor
+
+from amortes.acquisition import Fitted
+from amortes.errors import ConfigError, DataError
+from amortes.integrations.botorch.surrogate import Surrogate
+from amortes.nets.distributions import Predictive
+
+
+class _Acquisition(AcquisitionFunction):  # type: ignore[misc]
+    """What all have in common: the model, its pending points, and a score by name."""
+
+    name: ClassVar[str]
+    X_pending: Tensor | None
+
+    def __init__(self, model: Surrogate, X_pending: Tensor | None = None) -> None:
+        if not isinstance(model, Surrogate):
+            raise ConfigError(
+                f"{type(self).__name__} works on an amortes Surrogate, not on "
+                f"{type(model).__name__}."
+            )
+        super().__init__(model=model)
+        self.options: dict[str, Any] = {}  # of the score
+        self.set_X_pending(X_pending)
+
+    def set_X_pending(self, X_pending: Tensor | None = None) -> None:  # noqa: N802
+        """Condition on points being evaluated, `p x d`; they replace earlier ones."""
+        super().set_X_pending(X_pending)
+        self.fitted = self._pending(X_pending)
+
+    def _pending(self, X_pending: Tensor | None) -> Fitted:
+        fitted: Fitted = self.model.fitted
+        if X_pending is None or not len(X_pending):
+            return fitted
+        return fitted.with_pending(self.model.to_unit(X_pending))
+
+    @t_batch_mode_transform()  # type: ignore[untyped-decorator]
+    def forward(self, X: Tensor) -> Tensor:
+        """Values at X, `b x q x d`: `b`; without a gradient if q > 1."""
+        batches = X.reshape(-1, *X.shape[-2:])  # b x q x d
+        if X.shape[-2] == 1:
+            values = self._score(self.fitted, batches.squeeze(-2))
+        elif X.requires_grad:
+            raise UnsupportedError(
+                f"{type(self).__name__} of q > 1 points has no gradient; let optimize_acqf choose "
+                "them one after the other with `sequential=True`."
+            )
+        else:
+            values = torch.stack([self._one_by_one(batch) for batch in batches])
+        return values.reshape(X.shape[:-2]).to(X.dtype)
+
+    def _score(self, fitted: Fitted, X: Tensor) -> Tensor:
+        return fitted.score(self.name, self.model.to_unit(X), **self.options)
+
+    def _one_by_one(self, X: Tensor) -> Tensor:
+        """Value of `q x d` points, each with those before it pending."""
+        pending = X[:0] if self.X_pending is None else self.X_pending.to(X)
+        values = []
+        for point in X[:, None]:
+            values.append(self._score(self._pending(pending), point))
+            pending = torch.cat([pending, point])
+        return self._join(torch.cat(values))
+
+    def _join(self, values: Tensor) -> Tensor:
+        """From the values of q points one after the other, `q`, to that of all of them."""
+        return values.sum()
+
+
+class _Gain(_Acquisition):
+    def distribution(self, X: Tensor) -> Predictive:
+        """Distribution of the gain in nats at X, `b x 1 x d`: batch shape `b`, flattened.
+
+        The acquisition value is its mean.
+        """
+        if X.shape[-2] != 1:
+            raise DataError(f"X must be b x 1 x d, not {tuple(X.shape)}.")
+        return self.fitted.gain_distribution(self.name, self.model.to_unit(X).flatten(0, -2))
+
+
+class PES(_Gain):
+    """Predictive entropy search: information about the place of the optimum."""
+
+    name = "pes"
+
+
+class MES(_Gain):
+    """Max-value entropy search: information about the value of the optimum."""
+
+    name = "mes"
+
+
+class JES(_Gain):
+    """Joint entropy search: information about both."""
+
+    name = "jes"
+
+
+class PosteriorMean(_Acquisition):
+    """The posterior mean, negated if the model minimises."""
+
+    name = "mean"
+
+    def _join(self, values: Tensor) -> Tensor:
+        return values.amax()
+
+
+class EI(_Acquisition):
+    """Expected improvement of the function, over `best_f` if given (in the units of train_Y)."""
+
+    name = "ei"
+
+    def __init__(
+        self, model: Surrogate, best_f: float | None = None, X_pending: Tensor | None = None
+    ) -> None:
+        super().__init__(model, X_pending)
+        self.options = {"best": None if best_f is None else float(best_f)}
+
+    def _pending(self, X_pending: Tensor | None) -> Fitted:
+        return super()._pending(X_pending).believing()
+
+
+class LogEI(EI):
+    """Its logarithm, which has a gradient where the improvement itself vanishes."""
+
+    name = "logei"
+    _log = True
+
+    def _join(self, values: Tensor) -> Tensor:
+        return values.logsumexp(0)
+
+
+class UCB(_Acquisition):
+    """Upper confidence bound of the function; a lower one, negated, if the model minimises."""
+
+    name = "ucb"
+
+    def __init__(
+        self, model: Surrogate, beta: float = 4.0, X_pending: Tensor | None = None
+    ) -> None:
+        super().__init__(model, X_pending)
+        self.options = {"beta": beta}
+
+    def _join(self, values: Tensor) -> Tensor:
+        return values.amax()
+
+
+@acqf_input_constructor(PES, MES, JES, PosteriorMean)  # type: ignore[untyped-decorator]
+def _inputs(model: Surrogate, X_pending: Tensor | None = None) -> dict[str, Any]:
+    return {"model": model, "X_pending": X_pending}
+
+
+@acqf_input_constructor(EI, LogEI)  # type: ignore[untyped-decorator]
+def _inputs_ei(
+    model: Surrogate, best_f: float | None = None, X_pending: Tensor | None = None
+) -> dict[str, Any]:
+    return {"model": model, "best_f": best_f, "X_pending": X_pending}
+
+
+@acqf_input_constructor(UCB)  # type: ignore[untyped-decorator]
+def _inputs_ucb(
+    model: Surrogate, beta: float = 4.0, X_pending: Tensor | None = None
+) -> dict[str, Any]:
+    return {"model": model, "beta": beta, "X_pending": X_pending}

@@ -1,0 +1,173 @@
+"""A network conditioned on data as a BoTorch model.
+
+Takes data as they are: inputs are scaled to the unit cube by `bounds`, outcomes are standardised,
+noise is inferred; predictions come back in the units of the data. Conditioning happens once, when
+the model is made.
+"""
+
+import copy
+from typing import Any
+
+import torch
+from botorch.acquisition.objective import PosteriorTransform, ScalarizedPosteriorTransform
+from botorch.exceptions.errors import UnsupportedError
+from botorch.models.model import Model
+from torch import Tensor
+
+from amortes.acquisition import Fitted
+from amortes.errors import ConfigError, DataError
+from amortes.integrations.botorch.posterior import PredictivePosterior
+from amortes.nets.base import Network
+
+
+class Surrogate(Model):  # type: ignore[misc]
+    """A single-output model of y(x): `posterior`, conditioning on data and on the optimum.
+
+    train_X `n x d`, train_Y `n x 1`, bounds `2 x d` (default: the unit cube). BoTorch maximises,
+    so gains are about the maximum, unless `maximize=False`: then they are about the minimum, and
+    our acquisition functions prefer small y. Predictions are of y either way.
+    """
+
+    def __init__(
+        self,
+        train_X: Tensor,
+        train_Y: Tensor,
+        *,
+        network: Network[Any],
+        bounds: Tensor | None = None,
+        maximize: bool = True,
+        **unsupported: Any,
+    ) -> None:
+        super().__init__()
+        if unsupported:
+            raise ConfigError(
+                f"Surrogate does not take {', '.join(unsupported)}: it scales inputs by `bounds`, "
+                "standardises outcomes and infers the noise by itself. Pass raw data."
+            )
+        self.maximize = maximize
+        self._set_bounds(train_X, bounds)
+        self._X, y = _as_data(train_X, train_Y)
+        self.fitted = Fitted(network, self.to_unit(self._X), y, maximise=maximize)
+
+    @property
+    def num_outputs(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """Empty: one dataset."""
+        return torch.Size()
+
+    @property
+    def train_inputs(self) -> tuple[Tensor]:
+        """The observed points, `n x d`, as given."""
+        return (self._X,)
+
+    @property
+    def train_targets(self) -> Tensor:
+        """The observed values, `n`, as given."""
+        return self.fitted.y
+
+    def posterior(
+        self,
+        X: Tensor,
+        output_indices: list[int] | None = None,
+        observation_noise: bool | Tensor = False,
+        posterior_transform: PosteriorTransform | None = None,
+    ) -> PredictivePosterior:
+        """Distribution at X, `b x q x d`: of the function, or of y with `observation_noise`.
+
+        A network that does not tell them apart answers with y both times.
+        """
+        if output_indices not in (None, [0], [-1]):
+            raise UnsupportedError(f"output_indices: there is one output, not {output_indices}.")
+        if not isinstance(observation_noise, bool):
+            raise UnsupportedError("observation_noise: True or False; its level is inferred.")
+        scale, shift = _affine(posterior_transform)
+        points = self.to_unit(X)
+        flat = points.reshape(-1, points.shape[-1])
+        known = self.fitted.predict(flat) if observation_noise else self.fitted.latent(flat)
+        at = known[torch.arange(len(flat)).reshape(X.shape[:-1])].affine(scale, shift)
+        correlation = None
+        if points.shape[-2] > 1:
+            batches = points.reshape(-1, *points.shape[-2:])
+            correlation = self.fitted.correlation(batches, noise=observation_noise)
+            if correlation is not None:
+                correlation = correlation.reshape(*points.shape[:-1], points.shape[-2])
+        return PredictivePosterior(at, correlation)
+
+    def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> "Surrogate":
+        """The model of the old data and of new ones, X `n' x d`, Y `n' x 1`."""
+        if kwargs:
+            raise UnsupportedError(f"condition_on_observations does not take {', '.join(kwargs)}.")
+        X, y = _as_data(X, Y)
+        old, model = self.fitted, copy.copy(self)
+        model._X, y = torch.cat([self._X, X]), torch.cat([old.y, y])
+        model.fitted = Fitted(old.network, self.to_unit(model._X), y, maximise=self.maximize)
+        if old.told is not None:
+            model.fitted = model.fitted.hinted(*old.told)
+        return model
+
+    def condition_on_optimum(
+        self, x: Tensor | None = None, f: Tensor | float | None = None
+    ) -> "Surrogate":
+        """The model told where the optimum is, x `d`, its noise-free value f, or both."""
+        place = None if x is None else self.to_unit(x.reshape(1, -1)).squeeze(0)
+        model = copy.copy(self)
+        model.fitted = self.fitted.hinted(place, f)
+        return model
+
+    def subset_output(self, idcs: list[int]) -> "Surrogate":
+        """Itself: there is one output."""
+        if idcs not in ([0], [-1]):
+            raise UnsupportedError(f"there is one output, not {idcs}.")
+        return self
+
+    def to_unit(self, X: Tensor) -> Tensor:
+        """Points `... x d` within the bounds as points of the unit cube, float64."""
+        if X.shape[-1] != len(self._lower):
+            raise DataError(
+                f"X must have {len(self._lower)} columns like the training data, not shape "
+                f"{tuple(X.shape)}."
+            )
+        unit: Tensor = (X.to(torch.float64) - self._lower) / (self._upper - self._lower)
+        return unit
+
+    def _set_bounds(self, X: Tensor, bounds: Tensor | None) -> None:
+        d = X.shape[-1]
+        if bounds is None:
+            bounds = torch.tensor([[0.0], [1.0]]).expand(2, d)
+        if bounds.shape != (2, d):
+            raise DataError(
+                f"bounds must be 2 x {d} (lower and upper, for each column of train_X), not "
+                f"{tuple(bounds.shape)}."
+            )
+        self._lower, self._upper = bounds.detach().to(torch.float64)
+        if not bool((self._lower < self._upper).all() & bounds.isfinite().all()):
+            raise DataError(f"bounds must be finite, lower below upper: {bounds.tolist()}.")
+
+
+def _as_data(X: Tensor, Y: Tensor) -> tuple[Tensor, Tensor]:
+    """X `n x d` and y `n`, float64, from BoTorch's `n x d` and `n x 1`."""
+    if X.ndim != 2 or Y.shape != (len(X), 1):
+        raise DataError(
+            "Surrogate models one dataset with one outcome: X must be n x d and Y n x 1, not "
+            f"{tuple(X.shape)} and {tuple(Y.shape)}."
+        )
+    return X.detach().to(torch.float64), Y.detach().to(torch.float64).squeeze(-1)
+
+
+def _affine(transform: PosteriorTransform | None) -> tuple[Tensor, Tensor]:
+    """Scale and shift of a posterior transform of one output."""
+    if transform is None:
+        return torch.ones((), dtype=torch.float64), torch.zeros((), dtype=torch.float64)
+    if not isinstance(transform, ScalarizedPosteriorTransform) or len(transform.weights) != 1:
+        raise UnsupportedError(
+            "posterior_transform: only a ScalarizedPosteriorTransform with one weight is "
+            f"supported, not {type(transform).__name__}."
+        )
+    return (
+        transform.weights[0].to(torch.float64),
+        torch.as_tensor(transform.offset, dtype=torch.float64),
+    )
