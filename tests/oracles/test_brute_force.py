@@ -7,6 +7,7 @@ import torch
 from amortes.errors import ConfigError, DataError
 from amortes.oracles.brute_force import (
     BruteForceConfig,
+    _root,
     brute_force,
     grid_maximum,
     rank_correlation,
@@ -59,6 +60,14 @@ def test_functions_have_the_exact_posterior() -> None:
     assert torch.allclose(samples.values.var(0), variance[0], rtol=0.08)
     assert bool((samples.noise_sd == 0.1).all())
     assert bool((samples.f_star[:, None] > samples.values - 1e-2).all())
+
+
+def test_root_of_matrices_that_rounding_made_indefinite() -> None:
+    V = torch.randn(2, 6, 3, generator=generator(0), dtype=torch.float64)
+    C = V @ V.mT
+    C[1].diagonal().sub_(1e-6)
+    root = _root(C.clone())
+    assert torch.allclose(root @ root.mT, C, atol=1e-5)
 
 
 @pytest.mark.parametrize("d", [1, 2])

@@ -18,7 +18,6 @@ import scipy.stats
 import torch
 from torch import Tensor
 
-from amortes import linalg
 from amortes.errors import ConfigError, DataError
 from amortes.oracles.information import SMALLEST_LEAF, Samples, information
 from amortes.oracles.smc import HyperPosterior, SMCConfig, hyper_posterior
@@ -138,14 +137,24 @@ def sample_functions(
         *(torch.split(t[0], some) for t in (thin.z, thin.hyper.noise_sd)), strict=True
     ):
         mean, covariance = posterior.gp.joint(0, z, points)
-        # On a fine grid the covariance is singular to rounding; without this the first try fails.
-        diagonal = covariance.diagonal(dim1=-2, dim2=-1)
-        diagonal += JITTER * diagonal.amax(-1, keepdim=True)
         noise = torch.randn(len(z), each, len(points), generator=rng, dtype=torch.float64)
-        F = (mean[:, None] + noise @ linalg.cholesky(covariance).mT).flatten(0, 1)
+        F = (mean[:, None] + noise @ _root(covariance).mT).flatten(0, 1)
         x_star, f_star = grid_maximum(F[:, : len(grid)].reshape(-1, *[GRID[d]] * d))
         parts.append((F[:, len(grid) :], noise_sd.repeat_interleave(each), x_star, f_star))
     return Samples(*(torch.cat(column) for column in zip(*parts, strict=True)))
+
+
+def _root(covariance: Tensor) -> Tensor:
+    """R with R R^T the covariance, `p x q x q`, which may be singular or worse by rounding."""
+    # Values on a fine grid are almost linearly dependent; an error of 1e-5 makes up for it.
+    covariance.diagonal(dim1=-2, dim2=-1).add_(JITTER)
+    root: Tensor
+    root, failed = torch.linalg.cholesky_ex(covariance)
+    for i in failed.nonzero()[:, 0].tolist():
+        # Little noise and much data: what is left of the variance is close to rounding errors.
+        eigenvalues, V = torch.linalg.eigh(covariance[i])
+        root[i] = V * eigenvalues.clamp_min(0.0).sqrt()
+    return root
 
 
 def grid_maximum(F: Tensor) -> tuple[Tensor, Tensor]:
