@@ -20,8 +20,8 @@ from torch import Tensor
 from amortes.acquisition.domain import Domain
 from amortes.acquisition.pool import Score
 
-PATIENCE = 2
-"""Steps without a rise worth the effort after which the climb ends."""
+PATIENCE = 3
+"""Steps without a rise of the best worth the effort, after which the climb ends."""
 SHORTEN, LENGTHEN = 0.25, 4.0
 """Factors of the step after a failure, and after a success along which the gradient grew."""
 
@@ -43,7 +43,7 @@ def climb(
     """Climb from x, `s x d`, whose scores are f; returns the best end points and their scores.
 
     `allowed` says which points may be stepped to; the first step moves no coordinate by more than
-    `first_step`. After the coarse steps only the best `survivors` go on. Ends when no start has
+    `first_step`. After the coarse steps only the best `survivors` go on. Ends when the best has not
     risen by `enough` in a few steps.
     """
     if not coarse_steps + fine_steps:
@@ -70,7 +70,7 @@ def climb(
         better = f_new > f
         H = torch.where((better & ~curved)[:, None, None], LENGTHEN * H, H)
         length = torch.where(better, 1.0, SHORTEN * length)
-        idle = 0 if bool((f_new > f + enough).any()) else idle + 1
+        idle = 0 if bool(f_new.max() > f.max() + enough) else idle + 1
         f = torch.where(better, f_new, f)
         x, g = (torch.where(better[:, None], a, b) for a, b in ((x_new, x), (g_new, g)))
         if idle == PATIENCE:

@@ -38,10 +38,10 @@ class SearchConfig:
     starts: int = 12
     coarse_steps: int = 5
     survivors: int = 4
-    fine_steps: int = 7
+    fine_steps: int = 9
     max_step: float = 0.2
     first_step: float = 0.1
-    tolerance: float = 3e-3  # a rise worth a step, as a share of (best - median) of the candidates
+    tolerance: float = 3e-3  # a rise worth a step, as a share of (best - worst) of the starts
     jumps: int = 16  # changes of discrete parameters tried per start and round
     rounds: int = 3
 
@@ -100,15 +100,14 @@ class _Search:
             local = self._perturbed(around, rng)
             x, num_local = torch.cat([x, local]), len(local)
         f = self._values(x)
-        possible = f[f > -math.inf]
-        if not len(possible):
+        if not bool((f > -math.inf).any()):
             return None
-        enough = config.tolerance * float(possible.max() - possible.median())
         far, near = f.split_with_sizes([len(f) - num_local, num_local])
         from_near = min(config.starts // 2, num_local)
         from_far = min(config.starts - from_near, len(far))
         starts = torch.cat([far.topk(from_far).indices, near.topk(from_near).indices + len(far)])
         x, f = x[starts], f[starts]
+        enough = config.tolerance * float(f.max() - f[f > -math.inf].min())
         if self.domain.project is not None:
             x, f = self._jump(x, f, rng)
         x, f = climb(
