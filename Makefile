@@ -6,8 +6,8 @@ STAMP := $(VENV)/.installed
 
 .PHONY: demo test test-slow lint types check clean
 
-demo: $(STAMP)  ## show what the networks learn from: sample paths, their maxima, a trace
-	$(BIN)/amortes prior show --output out/prior.png
+demo: $(STAMP)  ## noisy Hartmann-6: entropy search beside LogEI and random search, out/demo.png
+	$(BIN)/amortes demo --output out/demo.png
 
 test: $(STAMP)  ## the fast tests
 	$(BIN)/pytest -n 2

@@ -1,3 +1,80 @@
-"""amortes: amortised entropy search for Bayesian optimisation."""
+"""amortes: amortised entropy search for Bayesian optimisation.
+
+    from amortes import Float, Int, minimize
+    result = minimize(train, {"lr": Float(1e-5, 1e-1, log=True), "layers": Int(1, 8)}, n_trials=40)
+
+Names are imported when they are first used, so that `import amortes` is instant.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from amortes.integrations.botorch import (
+        EI,
+        JES,
+        MES,
+        PES,
+        UCB,
+        LogEI,
+        PosteriorMean,
+        Surrogate,
+    )
+    from amortes.optimiser import (
+        AmortesWarning,
+        Categorical,
+        Float,
+        Int,
+        Linear,
+        Optimizer,
+        Ordinal,
+        Recommendation,
+        Result,
+        Space,
+        Trial,
+    )
+    from amortes.optimiser.minimize import minimize
+    from amortes.pretrained import load_pretrained
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "EI",
+    "JES",
+    "MES",
+    "PES",
+    "UCB",
+    "AmortesWarning",
+    "Categorical",
+    "Float",
+    "Int",
+    "Linear",
+    "LogEI",
+    "Optimizer",
+    "Ordinal",
+    "PosteriorMean",
+    "Recommendation",
+    "Result",
+    "Space",
+    "Surrogate",
+    "Trial",
+    "load_pretrained",
+    "minimize",
+]
+
+_BOTORCH = {"EI", "JES", "LogEI", "MES", "PES", "PosteriorMean", "Surrogate", "UCB"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'amortes' has no attribute {name!r}")
+    module = "amortes.optimiser"
+    if name in _BOTORCH:
+        module = "amortes.integrations.botorch"
+    elif name == "load_pretrained":
+        module = "amortes.pretrained"
+    return getattr(importlib.import_module(module), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -104,10 +104,29 @@ def test_the_update_satisfies_the_secant_equation_and_stays_positive() -> None:
     s = torch.randn(6, 3, generator=rng, dtype=torch.float64)
     y = torch.randn(6, 3, generator=rng, dtype=torch.float64)
     H = torch.eye(3, dtype=torch.float64).expand(6, 3, 3)
-    new, curved = _learn(H, torch.zeros(6, dtype=torch.bool), s, y)
+    metric = torch.tensor([1.0, 0.1, 0.3], dtype=torch.float64)
+    new, curved = _learn(H, torch.zeros(6, dtype=torch.bool), s, y, metric)
     assert torch.equal(curved, (s * y).sum(-1) > 0)
     assert 0 < curved.sum() < 6
     secant = (new @ y[..., None]).squeeze(-1)
     assert torch.allclose(secant[curved], s[curved])
     assert torch.equal(new[~curved], H[~curved])
     assert (torch.linalg.eigvalsh(new) > 0).all()
+
+
+def test_known_scales_save_steps() -> None:
+    # A hill ten times as steep along one coordinate as along the other.
+    scale = torch.tensor([0.1, 1.0], dtype=torch.float64)
+    top = torch.tensor([0.5, 0.9], dtype=torch.float64)
+
+    def hill(x: Tensor) -> Tensor:
+        return -((x - top) / scale).square().sum(-1)
+
+    start = torch.tensor([[0.45, 0.1]], dtype=torch.float64)
+    steps = {"coarse_steps": 4, "fine_steps": 0}
+    _, blind = run(hill, Domain.cube(2), start, **steps)
+    x, told = run(hill, Domain.cube(2), start, **steps, scale=scale)  # type: ignore[arg-type]
+    assert float(told) > 0.1 * float(blind)
+    assert torch.allclose(x[0], top, atol=0.05)
+    _, same = run(hill, Domain.cube(2), start, **steps, scale=7.0 * scale)  # type: ignore[arg-type]
+    assert torch.equal(told, same)  # only their ratios matter

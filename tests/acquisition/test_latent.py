@@ -1,7 +1,14 @@
 import pytest
 import torch
 
-from amortes.acquisition.latent import correlation, without_noise
+from amortes.acquisition import Fitted
+from amortes.acquisition.latent import (
+    SHORTEST,
+    correlation,
+    lengthscale,
+    rough_moments,
+    without_noise,
+)
 from amortes.nets.base import Hint
 from amortes.nets.distributions import Riemann, asinh_borders
 from amortes.nets.kernel import KernelNetwork
@@ -67,3 +74,28 @@ def test_correlations_by_brute_force(network: KernelNetwork, noise: bool) -> Non
         found = correlation(state, Q, noise=noise)
         assert found is not None
         assert torch.allclose(found[b], expected, atol=1e-5)
+
+
+def test_rough_moments_resemble_the_latent_ones(network: KernelNetwork) -> None:
+    X, y = data(3, 20)
+    points = torch.rand(3000, 3, generator=generator(8), dtype=torch.float64)
+    for maximise in (True, False):
+        fitted = Fitted(network, X, y, maximise=maximise)
+        rough = fitted.rough_moments(points)
+        assert rough is not None
+        exact = fitted.units.to_utility(fitted._latent(points))
+        for ours, theirs in zip(rough, (exact.mean, exact.variance.sqrt()), strict=True):
+            assert ours.shape == (3000,)
+            assert torch.corrcoef(torch.stack([ours, theirs]))[0, 1] > 0.98
+    assert fitted.hinted(f=60.0).rough_moments(points) is None
+    assert rough_moments(object(), points) is None
+
+
+def test_lengthscales_tell_short_from_long(network: KernelNetwork) -> None:
+    X = torch.rand(40, 3, generator=generator(9), dtype=torch.float64)
+    fitted = Fitted(network, X, (9.0 * X[:, 0]).sin() + X[:, 1])
+    scale = fitted.lengthscale
+    assert scale is not None
+    assert int(scale.argmin()) == 0
+    assert bool(((scale >= SHORTEST) & (scale <= 1.0)).all())
+    assert lengthscale(object()) is None

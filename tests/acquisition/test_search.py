@@ -153,6 +153,8 @@ def test_a_search_without_valid_points_says_so() -> None:
 def test_bad_arguments() -> None:
     with pytest.raises(DataError, match="around must be a float64 matrix with 2 columns"):
         maximise(waves, Domain.cube(2), seed=0, around=grid(3, 2))
+    with pytest.raises(DataError, match="scale must be"):
+        maximise(waves, Domain.cube(2), seed=0, scale=torch.ones(3, dtype=torch.float64))
     with pytest.raises(DataError, match="exclude must be"):
         maximise(waves, Domain.cube(2), seed=0, exclude=grid(1, 2))
     with pytest.raises(ConfigError, match="starts: must be at least 1"):

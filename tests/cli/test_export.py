@@ -30,7 +30,7 @@ def test_card_is_printed_and_stored(runs: tuple[Path, Path], tmp_path: Path) -> 
     (tmp_path / "scores.json").write_text('{"excess": 0.25}')
     output = tmp_path / "network.safetensors"
     result = invoke(runs[1], "-o", output, "--scores", tmp_path / "scores.json")
-    for fact in ("fake", "tiny", "step 2 of 2", "score excess", "0.25", "MIT"):
+    for fact in ("fake", "tiny", "step 2 of 2", "score: excess", "0.25", "MIT"):
         assert fact in result.stdout
     assert result.stderr == ""
     assert load_network(output)[1].scores == {"excess": 0.25}

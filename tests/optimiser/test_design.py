@@ -59,3 +59,22 @@ def test_infeasible_constraints_are_said() -> None:
         sample(space, 1, generator(0))
     with pytest.raises(ConfigError, match=said):
         next(spread(space, 0))
+
+
+def test_some_coordinates_may_be_fixed() -> None:
+    space = Space({"x": Float(0, 1), "c": Categorical(["a", "b", "c"]), "n": Int(1, 4)})
+    fixed = space.coordinates({"x": 0.25, "c": "b"})
+    for X in (sample(space, 50, generator(0), fixed), torch.stack(list(spread(space, 0, fixed)))):
+        configs = [space.decode(x) for x in X]
+        assert {(config["x"], config["c"]) for config in configs} == {(0.25, "b")}
+        assert {config["n"] for config in configs} == {1, 2, 3, 4}
+    # x alone would go on for ever: the design ends with what is left free.
+    assert len(list(spread(space, 0, fixed))) == 4
+
+
+def test_a_pool_with_fixed_coordinates() -> None:
+    pool = [{"n": n, "c": c} for n, c in [(1, "a"), (2, "b"), (3, "a"), (4, "b")]]
+    space = Space({"n": Int(1, 4), "c": Categorical(["a", "b"])}, pool=pool)
+    fixed = space.coordinates({"c": "b"})
+    assert sorted(space.decode(x)["n"] for x in spread(space, 0, fixed)) == [2, 4]
+    assert {space.decode(x)["n"] for x in sample(space, 50, generator(0), fixed)} == {2, 4}

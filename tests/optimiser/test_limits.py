@@ -2,7 +2,7 @@ import torch
 
 from amortes.acquisition import Fitted
 from amortes.nets.kernel import KernelNetwork
-from amortes.optimiser.limits import TRAINED_POINTS, departures
+from amortes.optimiser.limits import departures
 from amortes.prior.gp import named_prior
 from amortes.random import generator
 from tests.optimiser.conftest import untrained
@@ -27,9 +27,12 @@ def test_dimension(network: KernelNetwork) -> None:
     assert "1 to 16" in found["dimension"]
 
 
-def test_number_of_points(network: KernelNetwork) -> None:
-    assert list(kinds(network, TRAINED_POINTS, 1, 0.1)) == []
-    assert list(kinds(network, TRAINED_POINTS + 1, 1, 0.1)) == ["points"]
+def test_number_of_points() -> None:
+    network = untrained(named_prior("robust"))
+    assert list(kinds(network, 41, 1, 0.1)) == []
+    network.trained_points = 40
+    assert list(kinds(network, 40, 1, 0.1)) == []
+    assert list(kinds(network, 41, 1, 0.1)) == ["points"]
 
 
 def test_noise_beyond_a_prior_of_little_noise(network: KernelNetwork) -> None:

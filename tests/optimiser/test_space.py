@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 import torch
 
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, DataError
 from amortes.optimiser import Categorical, Float, Int, Linear, Ordinal, Space
 from amortes.optimiser.space import FEW
 from amortes.random import generator
@@ -108,3 +108,18 @@ def test_finite_but_infeasible() -> None:
     space = Space({"n": Int(1, 4)}, [Linear({"n": 1.0}, upper=0.0)])
     with pytest.raises(ConfigError, match="none of the 4 configs"):
         _ = space.points
+
+
+def test_coordinates_of_some_values() -> None:
+    values = {"act": None, "lr": 1e-3, "bias": False}
+    coordinates = MIXED.coordinates(values)
+    assert set(coordinates) == {0, 2, 3, 4, 5, 7}
+    x = torch.rand(MIXED.d, generator=generator(0), dtype=torch.float64)
+    for place, u in coordinates.items():
+        x[place] = u
+    config = MIXED.decode(x)
+    assert config["lr"] == pytest.approx(1e-3)
+    assert (config["act"], config["bias"]) == (None, False)
+    assert all(0 <= u <= 1 for v in (1e-5, 1e-1) for u in MIXED.coordinates({"lr": v}).values())
+    with pytest.raises(DataError, match="outside"):
+        MIXED.coordinates({"lr": 1.0})

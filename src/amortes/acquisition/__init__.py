@@ -3,10 +3,11 @@
 from amortes.acquisition.domain import Domain
 from amortes.acquisition.fitted import SCORES, Fitted
 from amortes.acquisition.pool import Found, FoundInPool, maximise_pool
-from amortes.acquisition.search import SearchConfig, maximise
+from amortes.acquisition.search import TO_THE_TOP, SearchConfig, maximise
 
 __all__ = [
     "SCORES",
+    "TO_THE_TOP",
     "Domain",
     "Fitted",
     "Found",

@@ -68,7 +68,10 @@ def compare(
                 found[name] = method(value, fitted, seed)
                 milliseconds[name].append(1e3 * (time.thread_time() - begin))
             around = fitted.best_points(CENTRES)
-            best = maximise(value, domain, seed=seed + 1, around=around, config=REFERENCE).value
+            scale = fitted.lengthscale
+            best = maximise(
+                value, domain, seed=seed + 1, around=around, scale=scale, config=REFERENCE
+            ).value
             best = max(best, *found.values())
             for name in methods:
                 missed[name].append((best - found[name]) / (best - float(random.median())))
@@ -98,7 +101,8 @@ def draw(network: Network[Any], d: int, n: int, count: int, seed: int) -> Iterat
 
 def _ours(score: Score, fitted: Fitted, seed: int) -> float:
     around = fitted.best_points(CENTRES)
-    return maximise(score, Domain.cube(fitted.d), seed=seed, around=around).value
+    scale = fitted.lengthscale
+    return maximise(score, Domain.cube(fitted.d), seed=seed, around=around, scale=scale).value
 
 
 def optimize_acqf_method() -> Method:

@@ -3,7 +3,9 @@
     step   x + H g on the free coordinates, brought back into the domain
     BFGS   H <- (I - s y'/s'y) H (I - y s'/s'y) + s s'/s'y,   s = x' - x,  y = g - g'
 
-H approximates the inverse of minus the Hessian. Coordinates held at a bound by the gradient are
+H approximates the inverse of minus the Hessian. It begins as a multiple of diag(scale^2), with the
+lengths over which the score varies along each coordinate, if they are known: a steepest ascent in
+coordinates in which all directions are alike. Coordinates held at a bound by the gradient are
 frozen, and none moves further than `max_step`. A step is kept if the value rises; if not, the next
 one is shorter. Curvature is learned from either. All starts step together, because an evaluation of
 a few points costs hardly more than that of one; half-way only the best go on.
@@ -39,18 +41,19 @@ def climb(
     max_step: float,
     first_step: float,
     enough: float,
+    scale: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Climb from x, `s x d`, whose scores are f; returns the best end points and their scores.
 
     `allowed` says which points may be stepped to; the first step moves no coordinate by more than
-    `first_step`. After the coarse steps only the best `survivors` go on. Ends when the best has not
-    risen by `enough` in a few steps.
+    `first_step`. `scale`, `d`, is that of the module's docstring. After the coarse steps only the
+    best `survivors` go on. Ends when the best has not risen by `enough` in a few steps.
     """
     if not coarse_steps + fine_steps:
         return x, f
     g = _gradient(score, x)[1]
-    eye = torch.eye(x.shape[1], dtype=x.dtype)
-    H = (first_step / g.abs().amax(-1).clamp_min(1e-300))[:, None, None] * eye
+    metric = torch.ones_like(domain.lower) if scale is None else (scale / scale.max()).square()
+    H = first_step / (metric * g).abs().amax(-1).clamp_min(1e-300)[:, None, None] * metric.diag()
     known = torch.zeros(len(x), dtype=torch.bool)  # whose H has seen a curvature
     length = torch.ones_like(f)
     idle = 0
@@ -65,7 +68,7 @@ def climb(
         x_new = domain.bring_in(x + length[:, None] * step, x)
         f_new, g_new = _gradient(score, x_new)
         f_new = f_new.where(allowed(x_new), -math.inf)
-        H, curved = _learn(H, known, x_new - x, g - g_new)
+        H, curved = _learn(H, known, x_new - x, g - g_new, metric)
         known = known | curved
         better = f_new > f
         H = torch.where((better & ~curved)[:, None, None], LENGTHEN * H, H)
@@ -87,7 +90,7 @@ def _gradient(score: Score, x: Tensor) -> tuple[Tensor, Tensor]:
     return f.detach().nan_to_num(-math.inf, math.inf, -math.inf), g.nan_to_num(0.0, 0.0, 0.0)
 
 
-def _learn(H: Tensor, known: Tensor, s: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def _learn(H: Tensor, known: Tensor, s: Tensor, y: Tensor, metric: Tensor) -> tuple[Tensor, Tensor]:
     """BFGS update of H, `m x d x d`, by steps s and falls of the gradient y, both `m x d`.
 
     Rows without positive curvature stay; also returns which have it, `m`.
@@ -99,6 +102,7 @@ def _learn(H: Tensor, known: Tensor, s: Tensor, y: Tensor) -> tuple[Tensor, Tens
     eye = torch.eye(s.shape[1], dtype=s.dtype)
     # The first curvature also sets the scale of H in all other directions.
     first = (curved & ~known)[:, None, None]
-    H = torch.where(first, sy / y.square().sum(1, keepdim=True).clamp_min(1e-300) * eye, H)
+    length = (metric[:, None] * y.square()).sum(1, keepdim=True).clamp_min(1e-300)
+    H = torch.where(first, sy / length * metric.diag(), H)
     V = eye - s @ y.mT / sy
     return torch.where(curved[:, None, None], V @ H @ V.mT + s @ s.mT / sy, H), curved

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.optimize import linprog
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
@@ -99,6 +98,8 @@ class Domain:
         b = torch.cat([self.b, free * self.upper, -free * self.lower])
         radius = (A * free).norm(dim=1, keepdim=True)
         bounds = np.c_[self.lower.numpy(), self.upper.numpy()]
+        from scipy.optimize import linprog  # takes most of a second to import
+
         result: Any = linprog(
             np.r_[np.zeros(self.d), -1.0],
             A_ub=torch.cat([A, radius], dim=1).numpy(),

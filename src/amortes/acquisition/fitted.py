@@ -24,7 +24,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from amortes.acquisition.latent import correlation, without_noise
+from amortes.acquisition.latent import correlation, lengthscale, rough_moments, without_noise
 from amortes.acquisition.units import Units, check_values
 from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint, Network
@@ -112,7 +112,8 @@ class Fitted:
             f = torch.as_tensor(f, dtype=torch.float64).reshape(-1)
             check_values(f, 1)
         told = copy.copy(self)
-        told.__dict__.pop("best", None)  # belongs to the old predictions
+        for name in ("best", "_order"):  # belong to the old predictions
+            told.__dict__.pop(name, None)
         told.told = (x, f)
         told._hint = Hint(
             x=None if x is None else x[None], f=None if f is None else self.units.to_network(f)
@@ -134,6 +135,20 @@ class Fitted:
         """
         _check_points(Xq.flatten(0, 1), "Xq", self.d)
         return correlation(self._state, Xq, noise=noise) if self._hint is None else None
+
+    @property
+    def lengthscale(self) -> Tensor | None:
+        """Lengths over which y varies along each coordinate, `d`; None if nobody can say."""
+        return lengthscale(self._state)
+
+    def rough_moments(self, Xq: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Roughly the mean and standard deviation of u without noise, up to a factor and a shift.
+
+        At Xq, `m x d`: `m` each, in a tenth of the time of `latent`; None if the network has no
+        faster way.
+        """
+        _check_points(Xq, "Xq", self.d)
+        return rough_moments(self._state, Xq) if self._hint is None else None
 
     def posterior_mean(self, Xq: Tensor) -> Tensor:
         """E[y] at Xq, `m x d`: `m`."""
@@ -176,10 +191,14 @@ class Fitted:
 
     def best_points(self, count: int) -> Tensor:
         """Observed points with the best posterior means, best first: at most `count x d`."""
+        return self.X[self._order[:count]]
+
+    @cached_property
+    def _order(self) -> Tensor:
+        """The observed points by their posterior means, best first: `n`."""
         with torch.no_grad():
             means = self.units.sign * self.posterior_mean(self.X)
-        order = means.argsort(descending=True, stable=True)
-        return self.X[order[:count]]
+        return means.argsort(descending=True, stable=True)
 
     @cached_property
     def _ready_for_gains(self) -> bool:

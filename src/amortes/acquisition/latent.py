@@ -13,6 +13,13 @@ from amortes.nets.distributions import GaussianMixture, Predictive
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR
 from amortes.nets.kernel.network import KernelState
 
+ROUGHLY = 4
+"""Particles that are enough for a first impression: most of the weight is on a few."""
+SHORTEST = 0.02
+"""Lengths below this are this: nothing is that short where anything can be learned."""
+CHUNK = 2048
+"""Points at a time: 3 MB per particle at n = 200."""
+
 
 def without_noise(state: object, predicted: Predictive) -> Predictive:
     """The distribution of f given that of y, for one dataset, both `1 x q`.
@@ -30,6 +37,40 @@ def without_noise(state: object, predicted: Predictive) -> Predictive:
     floor = VARIANCE_FLOOR * for_components(conditioned.prior_variance)
     variance = predicted.sds.square() - for_components(conditioned.noise_variance)
     return GaussianMixture(predicted.log_weights, predicted.means, variance.clamp_min(floor).sqrt())
+
+
+def lengthscale(state: object) -> Tensor | None:
+    """Lengths over which one dataset's function varies, `d`: geometric mean over particles.
+
+    Between `SHORTEST` and the width of the cube; None if the network does not know.
+    """
+    if not isinstance(state, KernelState):
+        return None
+    particles = state.conditioned.particles
+    weights = particles.log_weights.exp()[..., None]
+    log_mean = (weights * particles.hyper.lengthscale.log()).sum(1)[0]
+    return log_mean.exp().clamp(SHORTEST, 1.0)
+
+
+def rough_moments(state: object, Xq: Tensor) -> tuple[Tensor, Tensor] | None:
+    """Mean and standard deviation of f at Xq, `m x d`, by the heaviest particles: `m` each.
+
+    Ten times as fast as a prediction; None if the network does not know.
+    """
+    if not isinstance(state, KernelState):
+        return None
+    count = min(ROUGHLY, state.conditioned.particles.log_weights.shape[1])
+    few = state.conditioned.heaviest(count)
+    weights = few.particles.log_weights.exp()[..., None]
+    means, sds = [], []
+    with torch.no_grad():
+        for i in range(0, len(Xq), CHUNK):
+            at = few.moments(Xq[None, i : i + CHUNK])
+            mean = (weights * at.mean).sum(1)
+            square = (weights * (at.variance + at.mean.square())).sum(1)
+            means.append(mean[0])
+            sds.append((square - mean.square()).clamp_min(1e-12).sqrt()[0])
+    return torch.cat(means), torch.cat(sds)
 
 
 def correlation(state: object, Xq: Tensor, *, noise: bool) -> Tensor | None:

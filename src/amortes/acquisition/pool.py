@@ -1,4 +1,8 @@
-"""Finite sets of points: scored in chunks, so that memory does not grow with their number."""
+"""Finite sets of points: scored in chunks, so that memory does not grow with their number.
+
+Of very many points only a shortlist is scored (`shortlist`), if rough means and standard deviations
+of all are to be had; else all are.
+"""
 
 import math
 from collections.abc import Callable
@@ -7,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from amortes.acquisition.shortlist import MANY, Rough, shortlist
 from amortes.errors import DataError
 
 Score = Callable[[Tensor], Tensor]
@@ -34,10 +39,13 @@ class FoundInPool(Found):
     index: int
 
 
-def maximise_pool(score: Score, pool: Tensor, *, exclude: Tensor | None = None) -> FoundInPool:
+def maximise_pool(
+    score: Score, pool: Tensor, *, exclude: Tensor | None = None, rough: Rough | None = None
+) -> FoundInPool:
     """The best of the points `m x d`, the first of equals.
 
-    `exclude`, `e x d`, are points not to return, unless the pool has no others.
+    `exclude`, `e x d`, are points not to return, unless the pool has no others. With `rough`, the
+    best of more than `MANY` points is the best of a shortlist.
     """
     if not pool.numel():
         raise DataError(f"the pool is empty: its shape is {tuple(pool.shape)}.")
@@ -47,7 +55,12 @@ def maximise_pool(score: Score, pool: Tensor, *, exclude: Tensor | None = None) 
     fresh = len(left) > 0
     if not fresh:
         left = torch.arange(len(pool))
-    values = evaluate(score, pool[left])
+    points = pool[left]
+    moments = rough(points) if rough is not None and len(points) > MANY else None
+    if moments is None:
+        values = evaluate(score, points)
+    else:
+        values = shortlist(lambda X: evaluate(score, X), points, *moments)
     best = int(values.argmax())
     if not values[best] > -math.inf:
         raise DataError("every point of the pool has a score of NaN or -inf.")

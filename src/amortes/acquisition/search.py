@@ -31,10 +31,10 @@ CHANGED, CROSSED = 0.25, 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class SearchConfig:
-    """Effort of the search."""
+    """Effort of the search. Measured: docs/log.md, 2026-11-16."""
 
-    num_global: int = 192
-    num_local: int = 96
+    num_global: int = 128
+    num_local: int = 64
     starts: int = 12
     coarse_steps: int = 5
     survivors: int = 4
@@ -53,6 +53,10 @@ class SearchConfig:
                 raise ConfigError(f"{field}: must be at least {least.get(field, 0)}, not {value}.")
 
 
+TO_THE_TOP = SearchConfig(tolerance=0.0, fine_steps=30)
+"""For the place of the maximum rather than its height, as in a recommendation."""
+
+
 def maximise(
     score: Score,
     domain: Domain,
@@ -60,16 +64,19 @@ def maximise(
     seed: int,
     around: Tensor | None = None,
     exclude: Tensor | None = None,
+    scale: Tensor | None = None,
     config: SearchConfig | None = None,
 ) -> Found:
     """The best point found in `domain`.
 
     `around`, `c x d`, are points worth looking close to, best first (say `Fitted.best_points`).
-    `exclude`, `e x d`, are points not to return, unless the search meets no others.
+    `exclude`, `e x d`, are points not to return, unless the search meets no others. `scale`, `d`,
+    are positive lengths over which the score varies along each coordinate, if anybody knows.
     """
     check_points(around, domain.d, "around")
     check_points(exclude, domain.d, "exclude")
-    search = _Search(score, domain, exclude, config or SearchConfig())
+    check_points(None if scale is None else scale[None], domain.d, "scale")
+    search = _Search(score, domain, exclude, scale, config or SearchConfig())
     found = search.run(seed, around)
     if found is None and exclude is not None:
         found = dataclasses.replace(search, exclude=None).run(seed, around)
@@ -87,6 +94,7 @@ class _Search:
     score: Score
     domain: Domain
     exclude: Tensor | None
+    scale: Tensor | None
     config: SearchConfig
 
     def run(self, seed: int, around: Tensor | None) -> Found | None:
@@ -122,6 +130,7 @@ class _Search:
             max_step=config.max_step,
             first_step=config.first_step,
             enough=enough,
+            scale=self.scale,
         )
         best = int(f.argmax())
         return Found(x[best], float(f[best]), fresh=True)

@@ -12,6 +12,9 @@ from amortes.cli.lazy import LazyGroup
 from amortes.errors import AmortesError
 
 COMMANDS = {
+    "optimize": ("amortes.cli.optimize:optimize", "Find the best arguments of a command."),
+    "demo": ("amortes.cli.demo:demo", "Noisy Hartmann-6: entropy search, LogEI, random search."),
+    "info": ("amortes.cli.info:info", "The trained networks that come with amortes."),
     "prior": ("amortes.cli.prior:prior", "Sample paths, their maxima, and corpora of them."),
     "train": ("amortes.cli.train:train", "Train the base or the alpha stage of a network."),
     "export": ("amortes.cli.export:export", "Write the weights of a run to one file."),
@@ -27,6 +30,8 @@ def app() -> None:
 
     \b
     Examples:
+      amortes optimize --space space.toml -- ./train.sh {lr} {layers}
+      amortes demo                                  a live comparison, and a plot of the regret
       amortes prior show                            a figure of what the networks learn from
       amortes train base --recipe kernel --run runs/k      train; Ctrl-C and repeat to go on
       amortes export runs/k -o k.safetensors        one file, loads without running code

@@ -5,6 +5,9 @@ import click
 from amortes.cli.lazy import LazyGroup
 
 COMMANDS = {
+    "run": ("amortes.cli.bench_run:run", "Methods on problems; a table of results."),
+    "report": ("amortes.cli.bench_report:report", "Figures, tables and a page from results."),
+    "latency": ("amortes.cli.bench_latency:latency", "Time per suggestion, and BoTorch's."),
     "search": ("amortes.cli.bench_search:search", "Our search for the best point, and BoTorch's."),
 }
 
@@ -15,6 +18,9 @@ def bench() -> None:
 
     \b
     Examples:
+      amortes bench run --suite mini --out out/mini        a miniature of the study, 5 minutes
+      amortes bench report out/mini                        its figures, tables and web page
+      amortes bench latency                                time per ask, beside BoTorch
       amortes bench search                                 closed-form network, LogEI
       amortes bench search weights.safetensors --score jes --dims 2,6 --points 20,50
     """

@@ -10,6 +10,7 @@ import torch
 from amortes.acquisition.bench import compare
 from amortes.acquisition.fitted import SCORES
 from amortes.cli.console import ERR, json_option, progress, show_rows
+from amortes.cli.weights import Weights
 from amortes.nets.base import GAINS, Network
 from amortes.nets.kernel import KernelConfig, KernelNetwork
 from amortes.prior.gp import named_prior
@@ -27,7 +28,7 @@ def parse_sizes(ctx: click.Context, param: click.Parameter, value: str) -> tuple
 
 
 @click.command()
-@click.argument("weights", required=False, type=click.Path(path_type=Path))
+@click.argument("weights", required=False, type=Weights())
 @click.option(
     "--score", type=click.Choice(SCORES), default="logei", show_default=True, help="What to climb."
 )

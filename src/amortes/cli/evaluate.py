@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 from amortes.cli.console import OUT, json_option, progress, show_rows
+from amortes.cli.evaluate_bo import bo
+from amortes.cli.weights import Weights
 from amortes.errors import FileError
 from amortes.files import atomic_path
 from amortes.nets.base import Network
@@ -21,7 +23,7 @@ from amortes.oracles.reference import DATASETS, Cell, grid, references
 from amortes.prior.gp import PRIORS, named_prior
 from amortes.training.export import load_network
 
-weights_argument = click.argument("weights", type=click.Path(dir_okay=False, path_type=Path))
+weights_argument = click.argument("weights", type=Weights())
 prior_option = click.option(
     "--prior",
     "prior_name",
@@ -50,17 +52,21 @@ def _parse_cells(
 
 @click.group()
 def evaluate() -> None:
-    """Compare weights with independent oracles.
+    """Compare weights (a file, or a name of `amortes info`) with independent oracles.
 
     \b
     Examples:
-      amortes evaluate base kernel.safetensors       predictions against the fully Bayesian GP
+      amortes evaluate base kernel-robust            predictions against the fully Bayesian GP
       amortes evaluate alpha kernel.safetensors      acquisitions against brute force, BoTorch
       amortes evaluate figure kernel.safetensors -o out/figure.png
+      amortes evaluate bo kernel.safetensors         optimisation of functions of its prior
 
     What the oracles found for the named priors is part of the package; for others it is computed
     when first needed (minutes) and kept in a cache.
     """
+
+
+evaluate.add_command(bo)
 
 
 @evaluate.command()

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from amortes.cli.console import ERR, json_option, show_rows
+from amortes.cli.weights import card_rows
 from amortes.files import read_json
-from amortes.training.export import Card
 from amortes.training.export import export as write_network
 from amortes.training.run import Run
 
@@ -31,7 +31,7 @@ def export(run: Path, output: Path, scores_file: Path | None, as_json: bool) -> 
     The file holds weights, architecture, prior, recipe, steps, seed, scores and licence, and is
     loaded without running any code. Export the run of the alpha stage: it includes its base.
 
-    \\b
+    \b
     Examples:
       amortes export runs/k1-alpha -o kernel-paper.safetensors
       amortes export runs/k1-alpha -o kernel-paper.safetensors --scores scores.json
@@ -41,24 +41,6 @@ def export(run: Path, output: Path, scores_file: Path | None, as_json: bool) -> 
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(card), indent=2))
         return
-    show_rows(_rows(card), as_json=False, title=str(output))
+    show_rows(card_rows(card), as_json=False, title=str(output))
     if "alpha" not in card.stages:
         ERR.print(f"No gains in it: {run} is a base run. Train alpha on it and export that run.")
-
-
-def _rows(card: Card) -> list[dict[str, str]]:
-    """The card, a line per fact."""
-    facts = {
-        "network": card.network,
-        "parameters": f"{card.parameters:,}",
-        "prior": f"{card.prior['name']}, d in {card.prior['min_dim']}..{card.prior['max_dim']}",
-    }
-    for name, stage in card.stages.items():
-        recipe = stage["recipe"]
-        facts[name] = (
-            f"recipe {recipe['name']}, step {stage['step']} of {recipe['steps']}, "
-            f"seed {recipe['seed']}, {stage['seconds'] / 3600:.2f} h"
-        )
-    facts |= {f"score {name}": str(value) for name, value in card.scores.items()}
-    facts["licence"] = card.licence
-    return [{"card": name, "value": value} for name, value in facts.items()]

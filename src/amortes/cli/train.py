@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import click
 from rich.progress import Progress
 
-from amortes.cli.console import ERR, json_option, progress, show_rows
+from amortes.cli.console import ERR, OUT, json_option, progress, show_rows
 from amortes.errors import ConfigError
+from amortes.files import atomic_path
 from amortes.prior.corpus import Corpus
 from amortes.prior.gp import PRIORS, named_prior
 from amortes.training import loop
@@ -239,6 +240,25 @@ def bench(
             {"quantity": name.replace("_", " "), "value": value} for name, value in row.items()
         ]
         show_rows(lines, as_json=False)
+
+
+@train.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--output", default="out/curves.png", show_default=True,
+              type=click.Path(dir_okay=False, path_type=Path), help="PNG, SVG or PDF.")  # fmt: skip
+def curves(runs: tuple[Path, ...], output: Path) -> None:
+    """Draw the learning curves of one or more RUNS; they may still be going on.
+
+    \b
+    Example:
+      amortes train curves runs/base runs/alpha -o out/curves.svg
+    """
+    from amortes.training.figure import draw_curves  # matplotlib takes a while to import
+
+    drawn = draw_curves([Run.open(folder) for folder in runs])
+    with atomic_path(output) as temporary:
+        drawn.savefig(temporary, format=output.suffix.lstrip(".") or "png", dpi=120)
+    OUT.print(f"Wrote {output}", markup=False)
 
 
 def _with_steps(overrides: tuple[str, ...], steps: int | None) -> list[str]:

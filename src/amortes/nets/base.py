@@ -39,6 +39,8 @@ class Network(nn.Module, ABC, Generic[State]):
     """A base network (predictions) and an alpha network (gains) behind one interface."""
 
     prior: GPPrior
+    trained_points: int | None = None
+    """Most points per dataset in training; None if untrained."""
 
     @abstractmethod
     def condition(self, X: Tensor, y: Tensor, X_pending: Tensor | None = None) -> State:
@@ -51,6 +53,10 @@ class Network(nn.Module, ABC, Generic[State]):
     @abstractmethod
     def predict(self, state: State, Xq: Tensor, hint: Hint | None = None) -> Predictive:
         """Distribution of a noisy observation y at Xq, `b x q x d`: batch shape `b x q`."""
+
+    def teach(self, state: State, Xq: Tensor, hint: Hint | None = None) -> Predictive:
+        """The predictions whose entropies the alpha stage learns from: those of `predict`."""
+        return self.predict(state, Xq, hint)
 
     @abstractmethod
     def gain(self, state: State, Xq: Tensor) -> Predictive:

@@ -1,15 +1,18 @@
 """Points of a space chosen before there is anything to learn from: uniform, or spread out.
 
 Both draw points of the unit cube, map them to configs and drop those that violate a constraint.
+Coordinates may be fixed: to those of parameters whose values are given (`Space.coordinates`).
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from amortes.acquisition.pool import SAME
 from amortes.errors import ConfigError
 from amortes.optimiser.space import Space
 
@@ -17,44 +20,58 @@ from amortes.optimiser.space import Space
 PATIENCE = 1 << 17
 BLOCK = 1024
 
+Fixed = Mapping[int, float]
+"""Values of some coordinates by number."""
 
-def sample(space: Space, n: int, generator: torch.Generator) -> Tensor:
+
+def agreeing(X: Tensor, fixed: Fixed) -> Tensor:
+    """The rows of `n x d` with these coordinates."""
+    columns, values = list(fixed), torch.tensor(list(fixed.values()), dtype=X.dtype)
+    return X[((X[:, columns] - values).abs() <= SAME).all(1)]
+
+
+def sample(space: Space, n: int, generator: torch.Generator, fixed: Fixed | None = None) -> Tensor:
     """Points of n independent configs, uniform over the space or its pool: `n x d`."""
+    fixed = fixed or {}
     if space.pool is not None:
-        pool = space.pool_points
+        pool = agreeing(space.pool_points, fixed)
         return pool[torch.randint(len(pool), (n,), generator=generator)]
     blocks: list[Tensor] = [torch.empty(0, space.d, dtype=torch.float64)]
     misses = 0
     while sum(map(len, blocks)) < n:
         size = max(n, BLOCK) if space.constraints else n
         U = torch.rand(size, space.d, generator=generator, dtype=torch.float64)
-        X = space.project(U)
+        X = space.project(_fix(U, fixed))
         blocks.append(X[space.feasible(X)])
         misses = 0 if len(blocks[-1]) else misses + size
         _check_patience(misses)
     return torch.cat(blocks)[:n]
 
 
-def spread(space: Space, seed: int) -> Iterator[Tensor]:
+def spread(space: Space, seed: int, fixed: Fixed | None = None) -> Iterator[Tensor]:
     """Distinct points `d` of a scrambled Sobol sequence, as configs; a pure function of the seed.
 
     With a pool, its member nearest to each point of the sequence among those not yet given. Ends
     when a finite space is exhausted, or all but: when no new config comes up in `PATIENCE` draws.
     """
+    fixed = fixed or {}
     sobol: Any = SobolEngine  # untyped in torch
     engine = sobol(space.d, scramble=True, seed=seed)
     if space.pool is not None:
-        left = space.pool_points
+        left = agreeing(space.pool_points, fixed)
         while len(left):
             nearest = int(torch.cdist(engine.draw(1, dtype=torch.float64), left).argmin())
             yield left[nearest]
             left = torch.cat([left[:nearest], left[nearest + 1 :]])
         return
+    free = [p for name, p in space.free.items() if space.places[name].start not in fixed]
+    sizes = [p.cardinality or math.inf for p in free]
+    count = math.prod(sizes)
     seen: set[tuple[float, ...]] = set()
     misses = 0
     size = 16
-    while misses < PATIENCE and (space.count is None or len(seen) < space.count):
-        X = space.project(engine.draw(size, dtype=torch.float64))
+    while misses < PATIENCE and len(seen) < count:
+        X = space.project(_fix(engine.draw(size, dtype=torch.float64), fixed))
         misses, size = misses + size, min(2 * size, BLOCK)
         for x in X[space.feasible(X)]:
             point = tuple(x.tolist())
@@ -64,6 +81,13 @@ def spread(space: Space, seed: int) -> Iterator[Tensor]:
                 yield x
     if not seen:
         _check_patience(misses)
+
+
+def _fix(X: Tensor, fixed: Fixed) -> Tensor:
+    """The points with some of their coordinates replaced."""
+    for column, value in fixed.items():
+        X[:, column] = value
+    return X
 
 
 def _check_patience(misses: int) -> None:

@@ -10,8 +10,6 @@ import torch
 
 from amortes.acquisition import Fitted
 
-TRAINED_POINTS = 150
-"""Points per dataset in training, at most."""
 NOISE_QUANTILE = 2.5
 """Standard deviations of the prior's (log) noise beyond which noise counts as unusual."""
 ENOUGH = 10
@@ -33,10 +31,11 @@ def departures(fitted: Fitted) -> Iterator[tuple[str, str]]:
             f"network was trained for {prior.min_dim} to {prior.max_dim}: suggestions may be poor. "
             f"Fix some parameters, or use a network trained for more.",
         )
-    if n > TRAINED_POINTS:
+    most = fitted.network.trained_points
+    if most is not None and n > most:
         yield (
             "points",
-            f"there are {n} results, but the network was trained on at most {TRAINED_POINTS}: "
+            f"there are {n} results, but the network was trained on at most {most}: "
             f"suggestions may be poor and slow.",
         )
     if n >= ENOUGH and (noise := _noise(fitted)) > _largest_noise(fitted):

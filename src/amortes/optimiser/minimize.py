@@ -11,10 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from typing import TYPE_CHECKING, Any, Literal
 
 from amortes.errors import ConfigError, DataError
 from amortes.nets.base import Network
@@ -22,6 +19,9 @@ from amortes.optimiser.limits import AmortesWarning
 from amortes.optimiser.optimizer import Goal, Optimizer, Start
 from amortes.optimiser.space import Config, Space
 from amortes.optimiser.trials import Trial
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 Objective = Callable[[Config], float | tuple[float, float]]
 Callback = Callable[[Optimizer, Trial], bool | None]
@@ -217,8 +217,12 @@ def _value_and_cost(returned: Any) -> tuple[Any, Any]:
     return returned
 
 
-def _progress_bar(shown: bool) -> Progress:
+def _progress_bar(shown: bool) -> "Progress":
     """A bar on standard error with the best value; silent when piped."""
+    # A tenth of a second that those who ask and tell need not wait for.
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     console = Console(stderr=True)
     return Progress(
         BarColumn(),

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from amortes.acquisition import Domain, Fitted, Found, maximise, maximise_pool
+from amortes.acquisition import Domain, Fitted, Found, SearchConfig, maximise, maximise_pool
 from amortes.nets.base import Network
-from amortes.optimiser.design import sample
+from amortes.optimiser.design import Fixed, agreeing, sample
 from amortes.optimiser.space import Space
 from amortes.optimiser.trials import Ledger
 from amortes.optimiser.weights import Weight, success_weight, weigh
@@ -40,10 +40,6 @@ class Model:
     def gain(self, name: str, cost: Weight | None = None) -> Callable[[Tensor], Tensor]:
         """The gain of evaluating points, `m x d -> m`, weighed by chance of success and cost."""
         weights = [weight for weight in (self._success, cost) if weight is not None]
-        # A pending point is known to be informative no more, which is all that gains of information
-        # ask for. Improvement also depends on its value, and hyperparameters disagree about that;
-        # believing the mean settles it (Ginsbourger et al., 2010, "kriging is well-suited to
-        # parallelize optimization").
         fitted = self._believing if name in ("ei", "logei") else self.fitted
 
         def score(X: Tensor) -> Tensor:
@@ -63,14 +59,7 @@ class Model:
 
     @cached_property
     def _believing(self) -> Fitted:
-        """The fit if pending trials had given just what is expected of them."""
-        fitted = self.fitted
-        if fitted.X_pending is None:
-            return fitted
-        with torch.no_grad():
-            expected = fitted.posterior_mean(fitted.X_pending)
-        X, y = torch.cat([fitted.X, fitted.X_pending]), torch.cat([fitted.y, expected])
-        return Fitted(fitted.network, X, y, maximise=fitted.maximise)
+        return self.fitted.believing()
 
     @cached_property
     def _worst(self) -> float:
@@ -82,15 +71,25 @@ class Model:
         *,
         seed: int,
         exclude: Tensor | None = None,
+        fixed: Fixed | None = None,
+        config: SearchConfig | None = None,
     ) -> Found:
-        """The point of the space with the highest score; none of `exclude`, if it can be."""
+        """The point of the space with the highest score; none of `exclude`, if it can be.
+
+        `fixed` are coordinates, by number, that the point is to have.
+        """
         space = self.space
         if space.points is not None:
-            return maximise_pool(score, space.points, exclude=exclude)
+            return maximise_pool(
+                score,
+                agreeing(space.points, fixed or {}),
+                exclude=exclude,
+                rough=self.fitted.rough_moments,
+            )
         around = self.fitted.best_points(AROUND)
         if space.constraints:
             # The search may not find the few points that are left of a much constrained space.
-            around = torch.cat([around, sample(space, AROUND, generator(seed))])
+            around = torch.cat([around, sample(space, AROUND, generator(seed), fixed)])
 
         def allowed(X: Tensor) -> Tensor:
             return torch.where(space.feasible(X), score(X), -torch.inf)
@@ -98,19 +97,22 @@ class Model:
         # The search itself knows the constraints that are linear in the cube, to follow them.
         return maximise(
             allowed if space.constraints else score,
-            domain(space),
+            domain(space, fixed),
             seed=seed,
             around=around,
             exclude=exclude,
+            scale=self.fitted.lengthscale,
+            config=config,
         )
 
 
-def domain(space: Space) -> Domain:
-    """The space as the search sees it."""
+def domain(space: Space, fixed: Fixed | None = None) -> Domain:
+    """The space as the search sees it, with some coordinates fixed."""
     A, b = space.rows
     discrete = any(p.cardinality is not None for p in space.free.values())
     return Domain.cube(
         space.d,
+        fixed=fixed,
         A=A if len(A) else None,
         b=b if len(b) else None,
         project=space.project if discrete else None,

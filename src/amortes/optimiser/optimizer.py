@@ -19,15 +19,16 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args, overload
 
 import torch
 
+from amortes.acquisition import TO_THE_TOP
 from amortes.errors import ConfigError, DataError, FileError
 from amortes.files import read_json, write_json
 from amortes.nets.base import Network
 from amortes.optimiser import state as states
-from amortes.optimiser.default import default_network
 from amortes.optimiser.importance import importance
 from amortes.optimiser.space import Config, Space
 from amortes.optimiser.suggest import Suggester
 from amortes.optimiser.trials import Ledger, Outcome, Trial
+from amortes.pretrained import load_pretrained
 from amortes.random import generator
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Optimizer:
         self._ledger = Ledger(self.space)
         self._queue: list[Config] = []
         self._suggester = Suggester(
-            default_network() if network is None else network,
+            load_pretrained()[0] if network is None else network,
             self._ledger,
             maximise=goal == "maximize",
             acquisition=acquisition,
@@ -155,7 +156,8 @@ class Optimizer:
             raise DataError(f"level: must be between 0 and 1, not {level!r}.")
         with self._lock:
             model = self._suggester.model()
-            found = model.search(model.value, seed=self._suggester.seed_for("recommend"))
+            seed = self._suggester.seed_for("recommend")
+            found = model.search(model.value, seed=seed, config=TO_THE_TOP)
             config = self.space.decode(found.x)
             with torch.no_grad():
                 predicted = model.fitted.predict(self.space.encode(config)[None])

@@ -150,6 +150,14 @@ class Space:
     def _point(self, checked: Config) -> list[float]:
         return [u for name, p in self.free.items() for u in p.encode(checked[name])]
 
+    def coordinates(self, values: Mapping[str, Any]) -> dict[int, float]:
+        """The coordinates, by number, of values of some of the parameters that vary."""
+        return {
+            self.places[name].start + i: min(max(u, 0.0), 1.0)  # rounding may leave the cube
+            for name, value in values.items()
+            for i, u in enumerate(self.free[name].encode(self.free[name].check(value)))
+        }
+
     def decode(self, x: Tensor) -> Config:
         """The config whose region holds x, `d`; a point of the pool gives its very config."""
         if x.shape != (self.d,):

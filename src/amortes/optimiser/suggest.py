@@ -9,7 +9,7 @@ A pure function of the seed and the ledger.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch import Tensor
@@ -17,7 +17,7 @@ from torch import Tensor
 from amortes.acquisition.pool import is_among
 from amortes.errors import ConfigError, DataError
 from amortes.nets.base import Network
-from amortes.optimiser.design import sample, spread
+from amortes.optimiser.design import Fixed, sample, spread
 from amortes.optimiser.limits import AmortesWarning, departures
 from amortes.optimiser.model import ACQUISITIONS, Model
 from amortes.optimiser.space import Config
@@ -27,7 +27,12 @@ from amortes.random import derive_seeds, generator
 
 
 class Suggester:
-    """Chooses configs for one ledger; says once what its user should know."""
+    """Chooses configs for one ledger; says once what its user should know.
+
+    partial: evaluations depend on more than the config, such as parameters outside the space; the
+        same config may come again then.
+    warned: kinds of warnings that have been said; shared, and added to.
+    """
 
     def __init__(
         self,
@@ -39,6 +44,8 @@ class Suggester:
         seed: int,
         initial: int,
         cost: Callable[[Config], float] | None,
+        partial: bool = False,
+        warned: set[str] | None = None,
     ) -> None:
         if acquisition not in ACQUISITIONS:
             raise ConfigError(
@@ -52,20 +59,21 @@ class Suggester:
             raise ConfigError(f"cost: must be a function of the config, not {cost!r}.")
         self.network, self.ledger, self.space = network, ledger, ledger.space
         self.maximise, self.acquisition, self.seed = maximise, acquisition, seed
-        self.initial, self.cost = initial, cost
+        self.initial, self.cost, self.partial = initial, cost, partial
         self._models: dict[bool, tuple[tuple[int, ...], Model]] = {}
-        self._warned: set[str] = set()
+        self._warned = set() if warned is None else warned
 
-    def next(self) -> Config:
-        """The config to evaluate next."""
+    def next(self, given: Mapping[str, Any] | None = None) -> Config:
+        """The config to evaluate next, among those with the given values of some parameters."""
+        fixed = self.space.coordinates(given or {})
         done, pending = self.ledger.having("done"), self.ledger.having("pending")
         x = None
         if not done or len(done) + len(pending) < self.initial:
-            x = self._unused()
+            x = self._unused(fixed)
             if x is None and not done:
                 self._warn_exhausted()
-                x = sample(self.space, 1, generator(self.seed_for("repeat")))[0]
-        return self.space.decode(self._most_valuable() if x is None else x)
+                x = sample(self.space, 1, generator(self.seed_for("repeat")), fixed)[0]
+        return self.space.decode(self._most_valuable(fixed) if x is None else x)
 
     def model(self, *, pending: bool = False) -> Model:
         """The model of the results so far; fitted again only if they have changed."""
@@ -91,34 +99,39 @@ class Suggester:
             self._warned.add(kind)
             warnings.warn(message, AmortesWarning, stacklevel=2)
 
-    def _unused(self) -> Tensor | None:
+    def _unused(self, fixed: Fixed) -> Tensor | None:
         """The first point of the initial design that has not been used."""
         used = self.ledger.points("done", "failed", "pending")
         # By distance: the point of a decoded config is off by rounding.
-        points = spread(self.space, self.seed)
+        points = spread(self.space, self.seed, fixed)
         return next((x for x in points if not bool(is_among(x[None], used))), None)
 
-    def _most_valuable(self) -> Tensor:
-        """The point with the largest gain."""
+    def _most_valuable(self, fixed: Fixed) -> Tensor:
+        """The point with these coordinates and the largest gain."""
         model = self.model(pending=True)
         for kind, message in departures(model.fitted):
-            self.warn(kind, message)
+            if not (self.partial and kind == "noise"):
+                self.warn(kind, message)
         cost = (
             learned_cost_weight(self.network, self.ledger)
             if self.cost is None
             else known_cost_weight(self.space, self.cost)
         )
         gain, seed = model.gain(self.acquisition, cost), self.seed_for("ask")
+        if self.partial:
+            return model.search(gain, seed=seed, fixed=fixed).x
         # Where there is a continuum, a point close to one used serves as well as a repeat.
         used = self.ledger.points("done", "failed", "pending")
-        found = model.search(gain, seed=seed, exclude=used)
+        found = model.search(gain, seed=seed, exclude=used, fixed=fixed)
         if not found.fresh:
             self._warn_exhausted()
             busy = self.ledger.points("failed", "pending")
-            found = model.search(gain, seed=seed, exclude=busy)
+            found = model.search(gain, seed=seed, exclude=busy, fixed=fixed)
         return found.x
 
     def _warn_exhausted(self) -> None:
+        if self.partial:
+            return
         self.warn(
             "exhausted",
             "every config of the space has been tried; from now on configs are repeated, which "

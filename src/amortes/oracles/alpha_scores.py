@@ -9,9 +9,10 @@ for three methods: the alpha network; Monte Carlo over the base network it learn
 
     H[q(y | D, x)] - mean over (x*, f*) of H[q(y | D, x, I)],    (x*, f*) from the exact posterior;
 
-and BoTorch's approximations. Where brute force itself cannot tell the order (its own repeats
-disagree, because nothing is to be gained anywhere), a task is left out; `ceiling` is the rank
-correlation that a perfect acquisition can be expected to reach on the others.
+and BoTorch's approximations. Where brute force itself cannot tell the order, a task is left out:
+its repeats disagree, or nothing is to be gained anywhere, so that its bias (up to 0.01 nats, see
+`amortes.oracles.information`) decides. `ceiling` is the rank correlation that a perfect acquisition
+can be expected to reach on the others.
 """
 
 from collections.abc import Sequence
@@ -29,6 +30,8 @@ from amortes.oracles.reference import Cell
 METHODS = ("alpha", "monte_carlo", "botorch")
 RELIABLE = 0.8
 """Least reliability of a brute-force curve that can be compared with."""
+RESOLUTION = 0.02
+"""Least gain, in nats, that some query must have: twice the bias of brute force."""
 CHUNK = 32
 """Optima per call of the base network."""
 
@@ -58,13 +61,13 @@ def monte_carlo_gains(
 ) -> Tensor:
     """Mean entropy that m optima, `m x d` and `m`, take from the base's predictions: `q x 3`."""
     after = []
-    before = network.predict(network.condition(X[None], y[None]), Xq[None]).entropy()[0]
+    before = network.teach(network.condition(X[None], y[None]), Xq[None]).entropy()[0]
     for x, f in zip(*(torch.split(t, CHUNK) for t in (x_star, f_star)), strict=True):
         state = network.condition(X.expand(len(x), -1, -1), y.expand(len(x), -1))
         points = Xq.expand(len(x), -1, -1)
         hints = (Hint(x=x), Hint(f=f), Hint(x, f))
         after.append(
-            torch.stack([network.predict(state, points, hint).entropy() for hint in hints], -1)
+            torch.stack([network.teach(state, points, hint).entropy() for hint in hints], -1)
         )
     return before[:, None] - torch.cat(after).mean(0)
 
@@ -81,7 +84,7 @@ def alpha_scores(network: Network[Any], cell: Cell, task: AlphaTask) -> list[Alp
     return [
         _score(cell, name, method, curve[:, i].double(), task.gain[:, i], task.reliability[i])
         for i, name in enumerate(GAINS)
-        if task.reliability[i] >= RELIABLE
+        if task.reliability[i] >= RELIABLE and task.gain[:, i].max() >= RESOLUTION
         for method, curve in curves.items()
     ]
 

@@ -33,6 +33,31 @@ def correlation(kernel: Kernel, square_distance: Tensor) -> Tensor:
     return (1.0 + r + r.square() / 3.0) * (-r).exp()
 
 
+def radial_slope(kernel: Kernel, square_distance: Tensor) -> Tensor:
+    """w(r^2) = -2 dk/d(r^2) at unit output variance.
+
+    It gives derivatives by lengthscales, dk/d log l_k = w (x_k - x'_k)^2 / l_k^2, and covariances
+    with derivatives of f: cov(f(x), df(x')/dx'_k) = w (x_k - x'_k) / l_k^2, and
+    var(df/dx_k) = w(0) / l_k^2.
+    """
+    if kernel == "se":
+        return correlation(kernel, square_distance)
+    r = (5.0 * square_distance).clamp_min(1e-30).sqrt()
+    return 5.0 / 3.0 * (1.0 + r) * (-r).exp()
+
+
+def radial_curvature(kernel: Kernel, square_distance: Tensor) -> Tensor:
+    """v(r^2) = -2 dw/d(r^2), with w of `radial_slope`.
+
+    It gives covariances with second derivatives of f: cov(f(x), d2f(x')/dx'_k^2) =
+    v (x_k - x'_k)^2 / l_k^4 - w / l_k^2, and var(d2f/dx_k^2) = 3 v(0) / l_k^4.
+    """
+    if kernel == "se":
+        return correlation(kernel, square_distance)
+    r = (5.0 * square_distance).clamp_min(1e-30).sqrt()
+    return 25.0 / 3.0 * (-r).exp()
+
+
 def covariance(kernel: Kernel, hyper: Hyperparameters, X1: Tensor, X2: Tensor) -> Tensor:
     """Prior covariance of f between `... x n1 x d` and `... x n2 x d`: `... x n1 x n2`."""
     r2 = scaled_square_distance(X1, X2, hyper.lengthscale)

@@ -84,6 +84,7 @@ def load_network(path: str | os.PathLike[str]) -> tuple[Network[Any], Card]:
     if problems := _misfits(network.state_dict(), tensors):
         raise FileError(f"{path} does not fit its own card: {'; '.join(problems)}.")
     network.load_state_dict(tensors)
+    network.trained_points = card.stages["base"]["recipe"]["tasks"]["max_context"]
     return network.requires_grad_(False).eval(), card
 
 

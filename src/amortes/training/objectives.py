@@ -87,8 +87,8 @@ def base_loss(
 @torch.no_grad()
 def gain_targets(network: Network[Any], state: Any, task: TaskBatch) -> Tensor:
     """Entropy that the true optimum takes off the base's predictions: `b x q x 3`, as `GAINS`."""
-    before = network.predict(state, task.Xq).entropy()
-    after = [network.predict(state, task.Xq, hint_for(task, h)).entropy() for h in HINTS[1:]]
+    before = network.teach(state, task.Xq).entropy()
+    after = [network.teach(state, task.Xq, hint_for(task, h)).entropy() for h in HINTS[1:]]
     return before[..., None] - torch.stack(after, dim=-1)
 
 

@@ -133,8 +133,8 @@ def test_stages_own_different_parameters(network: KernelNetwork) -> None:
 
 
 def test_invalid_values_name_the_field() -> None:
-    with pytest.raises(ConfigError, match="components"):
-        KernelConfig(components=0)
+    with pytest.raises(ConfigError, match="gain_layers"):
+        KernelConfig(gain_layers=0)
     with pytest.raises(ConfigError, match="gain_width"):
         KernelConfig(gain_width=30)
     assert KernelNetwork(KernelConfig(gain_width=32), PRIORS["paper"]).config.gain_width == 32

@@ -18,12 +18,14 @@ from amortes.acquisition import Fitted
 from amortes.errors import ConfigError, DataError
 from amortes.integrations.botorch.posterior import PredictivePosterior
 from amortes.nets.base import Network
+from amortes.pretrained import load_pretrained
 
 
 class Surrogate(Model):  # type: ignore[misc]
     """A single-output model of y(x): `posterior`, conditioning on data and on the optimum.
 
-    train_X `n x d`, train_Y `n x 1`, bounds `2 x d` (default: the unit cube). BoTorch maximises,
+    train_X `n x d`, train_Y `n x 1`, bounds `2 x d` (default: the unit cube), network: what
+    predicts (default: the one that comes with amortes). BoTorch maximises,
     so gains are about the maximum, unless `maximize=False`: then they are about the minimum, and
     our acquisition functions prefer small y. Predictions are of y either way.
     """
@@ -33,7 +35,7 @@ class Surrogate(Model):  # type: ignore[misc]
         train_X: Tensor,
         train_Y: Tensor,
         *,
-        network: Network[Any],
+        network: Network[Any] | None = None,
         bounds: Tensor | None = None,
         maximize: bool = True,
         **unsupported: Any,
@@ -47,6 +49,7 @@ class Surrogate(Model):  # type: ignore[misc]
         self.maximize = maximize
         self._set_bounds(train_X, bounds)
         self._X, y = _as_data(train_X, train_Y)
+        network = load_pretrained()[0] if network is None else network
         self.fitted = Fitted(network, self.to_unit(self._X), y, maximise=maximize)
 
     @property

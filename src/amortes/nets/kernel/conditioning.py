@@ -19,9 +19,14 @@ import torch
 from torch import Tensor
 
 from amortes import linalg
-from amortes.nets.kernel.particles import Particles, observed_covariance, radial_slope
+from amortes.nets.kernel.particles import Particles, observed_covariance
 from amortes.prior.gp import GPPrior
-from amortes.prior.kernels import correlation, scaled_square_distance
+from amortes.prior.kernels import (
+    correlation,
+    radial_curvature,
+    radial_slope,
+    scaled_square_distance,
+)
 
 # Variance of f relative to its prior variance below which a point counts as known.
 VARIANCE_FLOOR = 1e-9
@@ -39,6 +44,11 @@ class Moments:
     def sd(self) -> Tensor:
         """Posterior standard deviation of f."""
         return self.variance.sqrt()
+
+    def joined(self, other: "Moments") -> "Moments":
+        """Those of these points and then of the others."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Moments(*(torch.cat(pair, dim=-1) for pair in pairs))
 
 
 @dataclass(frozen=True)
@@ -67,22 +77,34 @@ class Conditioned:
         return self.kernel(Xq, Xr) - at_q.whitened.mT @ at_r.whitened
 
     def kernel(self, X1: Tensor, X2: Tensor) -> Tensor:
-        """Prior covariance with the mean's variance: `b x k x n1 x n2`."""
-        hyper = self.particles.hyper
-        r2 = scaled_square_distance(X1[:, None], X2[:, None], hyper.lengthscale)
-        signal = hyper.output_variance[..., None, None] * correlation(self.prior.kernel, r2)
-        return signal + self.prior.mean.scale**2
+        """Prior covariance of f, with the mean's, of `b x n1 x d` and `b x n2 x d`."""
+        return self.kernel_between(X1[:, None], X2[:, None])
 
-    def gradient_kernel(self, X1: Tensor, x: Tensor) -> Tensor:
-        """Prior covariance of f at X1, `b x n x d`, with the gradient at x, `b x d`.
+    def kernel_between(self, X1: Tensor, X2: Tensor) -> Tensor:
+        """The same for points that may differ by particle, `b x k x n x d`."""
+        return self.kernel_at(self.square_distance(X1, X2))
 
-        Returns `b x k x n x d`.
+    def square_distance(self, X1: Tensor, X2: Tensor) -> Tensor:
+        """In lengthscales, between points `b x k x n x d`: `b x k x n1 x n2`."""
+        return scaled_square_distance(X1, X2, self.particles.hyper.lengthscale)
+
+    def kernel_at(self, square_distance: Tensor) -> Tensor:
+        """Prior covariance as a function of squared distances, `b x k x n1 x n2`."""
+        variance = self.particles.hyper.output_variance[..., None, None]
+        return variance * correlation(self.prior.kernel, square_distance) + self.prior.mean.scale**2
+
+    def derivative_kernels(self, X1: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Prior covariances of f at X1, `b x n x d`, with derivatives of f at x, `b x d`.
+
+        With df/dx_k and d2f/dx_k^2: two tensors `b x k x n x d`.
         """
-        hyper = self.particles.hyper
+        hyper, kernel = self.particles.hyper, self.prior.kernel
         r2 = scaled_square_distance(X1[:, None], x[:, None, None], hyper.lengthscale)
-        slope = hyper.output_variance[..., None, None] * radial_slope(self.prior.kernel, r2)
-        difference = (X1 - x[:, None])[:, None]  # b x 1 x n x d
-        return slope * difference / hyper.lengthscale.square()[..., None, :]
+        signal = hyper.output_variance[..., None, None]
+        slope, curvature = signal * radial_slope(kernel, r2), signal * radial_curvature(kernel, r2)
+        precision = hyper.lengthscale.square().reciprocal()[..., None, :]
+        first = (X1 - x[:, None])[:, None] * precision  # b x k x n x d
+        return slope * first, curvature * first.square() - slope * precision
 
     def heaviest(self, count: int) -> "Conditioned":
         """The same with the `count` particles of largest weight only, renormalised."""

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from amortes import linalg
-from amortes.nets.distributions.normal import log_ndtr, truncated_moments
+from amortes.nets.distributions.normal import log_normal, truncated_moments
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned, Moments
 from amortes.nets.kernel.particles import normal_points
 from amortes.prior.newton import starting_points
@@ -28,6 +28,8 @@ SMALLEST_BANDWIDTH = 0.02
 
 # A rough score is enough to choose candidates, and most of the weight is on a few particles.
 SCORING_PARTICLES = 4
+# Gains vary less between draws than between particles.
+TEXTBOOK_DRAWS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,21 +40,23 @@ class LandmarkConfig:
     num_global: int = 128
     num_centres: int = 8
     per_centre: int = 24
-    draws: int = 4
-    maxima: int = 32
+    draws: int = 32  # of the maximum, per particle
 
 
 @dataclass(frozen=True)
 class Landmarks:
-    """m candidate optima of each of b datasets, and s draws of the optimum per particle."""
+    """m candidate optima of each of b datasets, and t draws of the optimum per particle."""
 
     X: Tensor  # b x m x d
     moments: Moments  # b x k x m
     covariance: Tensor  # b x k x m x m
     share: Tensor  # b x m, probability of being the best landmark
-    drawn: Tensor  # b x k x s, index of the best landmark in each draw
-    value: Tensor  # b x k x s, its value
-    maxima: Tensor  # b x k x t, values of the best landmark in all draws, of which s are the first
+    place: Tensor  # b x k x t, index of the best landmark in each draw
+    maximum: Tensor  # b x k x t, its value
+
+    def at_place(self, place: Tensor) -> tuple[Tensor, Tensor]:
+        """Posterior mean and variance at landmarks with indices `b x k x s`: `b x k x s`."""
+        return self.moments.mean.gather(2, place), self.moments.variance.gather(2, place)
 
 
 def find_landmarks(conditioned: Conditioned, config: LandmarkConfig) -> Landmarks:
@@ -64,10 +68,11 @@ def find_landmarks(conditioned: Conditioned, config: LandmarkConfig) -> Landmark
     w = few.particles.log_weights.exp()[..., None]
     mean = (w * at.mean).sum(1)
     sd = (w * (at.variance + at.mean.square())).sum(1).sub(mean.square()).clamp_min(1e-12).sqrt()
-    # Half by the odds of beating the best mean, half by an optimistic bound.
-    odds = (mean - mean.amax(-1, keepdim=True)) / sd
+    # Half by the odds of beating the best mean, half by an optimistic bound; each point once.
+    again = _repeated(candidates)
+    odds = ((mean - mean.amax(-1, keepdim=True)) / sd).where(~again, -torch.inf)
     keep = odds.topk(config.count // 2, dim=-1).indices
-    bound = (mean + 2.0 * sd).scatter(1, keep, -torch.inf)
+    bound = (mean + 2.0 * sd).where(~again, -torch.inf).scatter(1, keep, -torch.inf)
     keep = torch.cat([keep, bound.topk(config.count - config.count // 2, dim=-1).indices], dim=1)
     X = candidates.gather(1, keep[..., None].expand(-1, -1, d))
     moments = conditioned.moments(X)
@@ -75,38 +80,33 @@ def find_landmarks(conditioned: Conditioned, config: LandmarkConfig) -> Landmark
     covariance = conditioned.covariance(X, moments, X, moments)
     jitter = 1e-6 * conditioned.prior_variance[..., None].expand_as(moments.mean)
     L = linalg.cholesky(covariance + torch.diag_embed(jitter))
-    normals = normal_points(config.count, k * config.maxima).to(X.dtype)
-    normals = normals.reshape(k, config.maxima, config.count).mT  # k x m x t
-    maxima, best = (moments.mean[..., None] + L @ normals).max(dim=2)  # b x k x t
-    value, drawn = maxima[..., : config.draws], best[..., : config.draws]
+    normals = normal_points(config.count, k * config.draws).to(X.dtype)
+    normals = normals.reshape(k, config.draws, config.count).mT  # k x m x t
+    maximum, place = (moments.mean[..., None] + L @ normals).max(dim=2)  # b x k x t
     w = conditioned.particles.log_weights.exp()[..., None]
-    mass = (w / config.maxima).expand_as(maxima)
+    mass = (w / config.draws).expand_as(maximum)
     share = torch.zeros(b, config.count, dtype=X.dtype)
-    share = share.scatter_add(1, best.flatten(1), mass.flatten(1))
-    return Landmarks(X, moments, covariance, share, drawn, value, maxima)
+    share = share.scatter_add(1, place.flatten(1), mass.flatten(1))
+    return Landmarks(X, moments, covariance, share, place, maximum)
 
 
-def log_density_of_maximum(landmarks: Landmarks, f: Tensor) -> Tensor:
-    """Log density of the maximum at f, `b`, under each particle: `b x k`.
+def _repeated(X: Tensor) -> Tensor:
+    """Which points, `b x c x d`, equal an earlier one (many are clipped to a corner): `b x c`."""
+    direction = normal_points(X.shape[-1], 1)[0].to(X.dtype) + math.pi
+    key, order = (X @ direction).sort(dim=-1, stable=True)
+    same = torch.nn.functional.pad(key.diff(dim=-1) == 0, (1, 0))
+    return torch.zeros_like(same).scatter(1, order, same)
 
-    A kernel estimate from the draws, with half their standard deviation as the bandwidth.
+
+def log_kernel_of_maximum(landmarks: Landmarks, f: Tensor) -> Tensor:
+    """How close each draw of the maximum is to f, `b`: `b x k x t`.
+
+    The mean of their exponentials estimates the density of the maximum at f under each particle;
+    the bandwidth is half the standard deviation of the draws.
     """
-    draws = landmarks.maxima
+    draws = landmarks.maximum
     square = (BANDWIDTH * draws.std(-1, keepdim=True)).square() + SMALLEST_BANDWIDTH**2
-    log_kernel = -0.5 * ((f[:, None, None] - draws).square() / square + square.log())
-    return log_kernel.logsumexp(-1)
-
-
-def log_probability_above(landmarks: Landmarks, mean: Tensor, variance: Tensor) -> Tensor:
-    """Log probability that N(mean, variance), `b x k`, is above all landmarks: `b x k`.
-
-    The draws of their maximum are smoothed, and taken to be independent of the value.
-    """
-    draws = landmarks.maxima
-    width = BANDWIDTH * draws.std(-1, keepdim=True)
-    square = width.square() + SMALLEST_BANDWIDTH**2 + variance[..., None]
-    log_above: Tensor = log_ndtr((mean[..., None] - draws) / square.sqrt())
-    return log_above.logsumexp(-1) - math.log(draws.shape[-1])
+    return log_normal((f[:, None, None] - draws) / square.sqrt()) - 0.5 * square.log()
 
 
 def textbook_gains(
@@ -117,15 +117,13 @@ def textbook_gains(
     `cross` is the posterior covariance of queries and landmarks, `b x k x q x m`. Conditional
     distributions are matched by a Gaussian, and gains averaged over particles and draws.
     """
-    s = landmarks.drawn.shape[-1]
     q = at_q.mean.shape[-1]
     floor = VARIANCE_FLOOR * conditioned.prior_variance[..., None, None]
-    drawn = landmarks.drawn  # b x k x s
-    star_mean = landmarks.moments.mean.gather(2, drawn)[:, :, None]  # b x k x 1 x s
-    star_variance = landmarks.moments.variance.gather(2, drawn)[:, :, None]
-    c = cross.gather(3, drawn[:, :, None].expand(-1, -1, q, s))  # b x k x q x s
+    place = landmarks.place[..., :TEXTBOOK_DRAWS]  # b x k x s
+    star_mean, star_variance = (t[:, :, None] for t in landmarks.at_place(place))  # b x k x 1 x s
+    c = cross.gather(3, place[:, :, None].expand(-1, -1, q, -1))  # b x k x q x s
     mean, variance = at_q.mean[..., None], at_q.variance[..., None]
-    value = landmarks.value[:, :, None]
+    value = landmarks.maximum[:, :, None, :TEXTBOOK_DRAWS]
     noise = conditioned.noise_variance[..., None, None]
 
     gap_variance = (variance + star_variance - 2.0 * c).clamp_min(floor)

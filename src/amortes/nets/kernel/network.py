@@ -19,7 +19,7 @@ from amortes.nets.base import Hint, Network
 from amortes.nets.distributions import GaussianMixture, Predictive, Riemann, asinh_borders
 from amortes.nets.kernel import gain as gains
 from amortes.nets.kernel.conditioning import Conditioned, condition
-from amortes.nets.kernel.correction import Correction, features, mixture
+from amortes.nets.kernel.correction import Correction, correct, mixture
 from amortes.nets.kernel.hints import start
 from amortes.nets.kernel.landmarks import LandmarkConfig, Landmarks, find_landmarks, textbook_gains
 from amortes.nets.kernel.particles import ParticleConfig, infer_particles
@@ -33,14 +33,13 @@ class KernelConfig:
     particles: ParticleConfig = ParticleConfig()
     landmarks: LandmarkConfig = LandmarkConfig()
     correction_width: int = 96
-    components: int = 2
     gain_width: int = 64
     gain_heads: int = 4
     gain_layers: int = 2
     gain_bars: int = 160
 
     def __post_init__(self) -> None:
-        for field in ("correction_width", "components", "gain_width", "gain_heads", "gain_layers"):
+        for field in ("correction_width", "gain_width", "gain_heads", "gain_layers"):
             if getattr(self, field) < 1:
                 raise ConfigError(f"{field}: must be at least 1, not {getattr(self, field)}.")
         if self.gain_width % self.gain_heads:
@@ -67,7 +66,7 @@ class KernelNetwork(Network[KernelState]):
     def __init__(self, config: KernelConfig, prior: GPPrior) -> None:
         super().__init__()
         self._config, self.prior = config, prior
-        self.correction = Correction(config.correction_width, config.components)
+        self.correction = Correction(config.correction_width)
         self.gain_network = gains.GainNetwork(
             config.gain_width, config.gain_heads, config.gain_layers, config.gain_bars
         )
@@ -91,17 +90,32 @@ class KernelNetwork(Network[KernelState]):
 
     def predict(self, state: KernelState, Xq: Tensor, hint: Hint | None = None) -> GaussianMixture:
         """Mixture of Gaussians over particles; see `Network.predict`."""
+        return self._predict(state, Xq, hint, corrected=self.use_correction)
+
+    def teach(self, state: KernelState, Xq: Tensor, hint: Hint | None = None) -> GaussianMixture:
+        """The closed form, whose entropies rank queries better: docs/log.md, 2026-11-16.
+
+        The correction hedges, which is good for likelihoods but hides small gains.
+        """
+        return self._predict(state, Xq, hint, corrected=False)
+
+    def _predict(
+        self, state: KernelState, Xq: Tensor, hint: Hint | None, *, corrected: bool
+    ) -> GaussianMixture:
         conditioned = state.conditioned
         Xq64 = Xq.double()
         at_q = conditioned.moments(Xq64)
-        landmarks = self._landmarks(state) if hint is not None else None
+        log_weights = conditioned.particles.log_weights[..., None, None]
+        if hint is None or (hint.x is None and hint.f is None):
+            mean, sd = at_q.mean[..., None], at_q.sd[..., None]
+            return mixture(conditioned, log_weights, mean, sd, Xq.dtype)
+        landmarks = self._landmarks(state)
         begin = start(conditioned, Xq64, at_q, hint, landmarks)
-        if not self.use_correction:
-            return mixture(conditioned, begin, None, Xq.dtype)
-        inputs = features(conditioned, Xq64, at_q, begin, hint, landmarks)
-        log_weights = conditioned.particles.log_weights[..., None] + begin.log_evidence
-        corrected = self.correction(inputs, log_weights.softmax(1).float())
-        return mixture(conditioned, begin, corrected, Xq.dtype)
+        if not corrected:
+            logits = log_weights + begin.log_evidence
+            return mixture(conditioned, logits, begin.mean, begin.sd, Xq.dtype)
+        parts = correct(self.correction, conditioned, at_q, begin, hint, landmarks)
+        return mixture(conditioned, *parts, Xq.dtype)
 
     def gain(self, state: KernelState, Xq: Tensor) -> Predictive:
         """Gains in units of their textbook estimates; see `Network.gain`."""

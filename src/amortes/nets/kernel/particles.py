@@ -25,8 +25,8 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from amortes import linalg
-from amortes.prior.gp import GPPrior, Hyperparameters, Kernel
-from amortes.prior.kernels import correlation, scaled_square_distance
+from amortes.prior.gp import GPPrior, Hyperparameters
+from amortes.prior.kernels import correlation, radial_slope, scaled_square_distance
 
 # Datasets are worked on in groups whose derivative matrices stay in the cache.
 CACHE_BYTES = 2 << 20
@@ -109,18 +109,6 @@ class HyperPosterior:
             - 0.5 * z.square().sum(-1)
         )
         return value, gradient, fisher
-
-
-def radial_slope(kernel: Kernel, square_distance: Tensor) -> Tensor:
-    """w(r^2) with dk/d log l_k = w (x_k - x'_k)^2 / l_k^2 at unit output variance.
-
-    The same function gives the covariance with a derivative: cov(f(x), df(x')/dx'_k) =
-    w (x_k - x'_k) / l_k^2, and cov(df/dx_k, df/dx_k) = w(0) / l_k^2 at one point.
-    """
-    if kernel == "se":
-        return correlation(kernel, square_distance)
-    r = (5.0 * square_distance).clamp_min(1e-30).sqrt()
-    return 5.0 / 3.0 * (1.0 + r) * (-r).exp()
 
 
 def with_mean_and_noise(prior: GPPrior, hyper: Hyperparameters, signal: Tensor) -> Tensor:

@@ -1,0 +1,60 @@
+"""Which of very many points are worth a proper score.
+
+Scoring 100,000 points by the kernel network takes some ten seconds, their posterior means and
+standard deviations under its heaviest particles a fifth of one. Most scores rise with both (all
+functions of the two that reward promise and ignorance do), so their best points are where
+
+    mean + c sd      is largest for some c >= 0.
+
+The shortlist has the best few hundred points for several c, among them 0 and infinity, and a
+thousand random ones, because a score may also depend on other things: on what a point tells about
+others, on costs, on chances of success. Then, as long as the best rises, the nearest unscored
+neighbours of the best points join: a climb on the pool by the score itself.
+
+On pools of 20,000 random points (20 datasets; d = 2, 4, 6, 12; n = 20 to 100) the shortlist had the
+best point of all for JES 20 times, for PES 20 times and for MES 19 times (docs/log.md, 2026-11-16).
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from amortes.random import generator
+
+Rough = Callable[[Tensor], tuple[Tensor, Tensor] | None]
+"""Points `m x d` -> means and standard deviations, `m` each, higher is better; None if unknown."""
+
+MANY = 4096
+"""Points up to which all are scored."""
+OPTIMISM = (0.0, 0.5, 1.0, 2.0, 4.0, math.inf)
+"""The factors c."""
+EACH, RANDOM = 256, 1024
+"""Points shortlisted for each factor, and at random."""
+TOP, NEIGHBOURS, ROUNDS = 8, 32, 8
+"""Best points whose neighbours join, how many each, and how often at most."""
+
+
+def shortlist(evaluate: Callable[[Tensor], Tensor], X: Tensor, mean: Tensor, sd: Tensor) -> Tensor:
+    """Scores of the points X, `m x d`, by `evaluate` where they are worth it, else -inf: `m`."""
+    values = X.new_full((len(X),), -math.inf)
+    scored = torch.zeros(len(X), dtype=torch.bool)
+    # Always the same random ones: what is best should not depend on anything else.
+    new = torch.zeros_like(scored)
+    new[torch.randperm(len(X), generator=generator(0))[:RANDOM]] = True
+    for c in OPTIMISM:
+        bound = sd if c == math.inf else mean + c * sd
+        new[bound.topk(min(EACH, len(X))).indices] = True
+    for i in range(ROUNDS + 1):
+        before = values.max()
+        values[new] = evaluate(X[new])
+        scored |= new
+        if bool(scored.all()) or (i > 1 and not bool(values.max() > before)):
+            break
+        distance = torch.cdist(X[values.topk(TOP).indices], X)
+        distance[:, scored] = math.inf
+        new = torch.zeros_like(scored)
+        new[distance.topk(NEIGHBOURS, largest=False).indices] = True
+        new &= ~scored
+    return values

@@ -1,0 +1,1 @@
+"""Benchmarks: problems, methods of optimisation, sweeps over both, and a report."""

@@ -1,0 +1,199 @@
+"""How long a suggestion takes after new data: ours, and those of BoTorch's models.
+
+For every number of points n, each of several datasets (drawn from the network's prior, with points
+such as an optimisation leaves) is handed to each method as new, and the wall-clock time until it
+says what to evaluate next is taken, on one thread:
+
+    amortes                    `Optimizer.ask`: condition the network, maximise the gain
+    MAP GP + LogEI, GIBBON     BoTorch: fit `SingleTaskGP`, maximise by `optimize_acqf`
+    fully Bayesian GP + JES    MCMC over hyperparameters; optional, as it takes minutes
+
+The others are those of the benchmarks (`amortes.bench.methods`), with the paper's 128 raw samples
+and 10 restarts. What a user waits for once, to import amortes and load the network, and the memory
+it takes, is measured in a process of its own.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from amortes.acquisition.fitted import Fitted
+from amortes.bench.methods.registry import method_factory
+from amortes.bench.protocol import Problem
+from amortes.nets.base import Network
+from amortes.optimiser import Float, Optimizer
+from amortes.prior.tasks import TaskConfig, TaskStream
+from amortes.threads import single_thread
+
+OURS, LOGEI, GIBBON = "amortes", "MAP GP + LogEI", "MAP GP + GIBBON"
+FULLY_BAYESIAN = "fully Bayesian GP + JES"
+OTHERS = {LOGEI: "map-logei", GIBBON: "map-gibbon", FULLY_BAYESIAN: "fb-jes"}
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Of one suggestion."""
+
+    fit: float  # condition the network, or fit the model
+    search: float
+
+    @property
+    def total(self) -> float:
+        """Both."""
+        return self.fit + self.search
+
+
+Method = Callable[[Tensor, Tensor, int], Seconds]
+"""Seconds for the next suggestion given X, `n x d`, y, `n`, and a seed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """Medians of one method at one number of points."""
+
+    n: int
+    method: str
+    ms: float
+    fit_ms: float
+    search_ms: float
+    times_ours: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """What it takes to begin, measured in a fresh process."""
+
+    import_seconds: float  # from nothing to an Optimizer with its network
+    peak_mib: float  # of the process, after a suggestion from the most points
+
+
+def compare(
+    network: Network[Any],
+    *,
+    d: int,
+    points: Sequence[int],
+    repeats: int,
+    seed: int,
+    fully_bayesian: bool,
+) -> Iterator[Row]:
+    """A row for each number of points and method; medians of `repeats` datasets, MCMC of one."""
+    methods = {OURS: ours(network)}
+    for name in OTHERS:
+        if fully_bayesian or name != FULLY_BAYESIAN:
+            methods[name] = other(OTHERS[name], d)
+    with single_thread():
+        for n in points:
+            times: dict[str, list[Seconds]] = {name: [] for name in methods}
+            for i, (X, y) in enumerate(draw(network, d, n, repeats + 1, seed)):
+                for name, method in methods.items():
+                    if i == 0 and name != FULLY_BAYESIAN:
+                        method(X, y, seed)  # what is only slow once
+                    elif i <= 1 or name != FULLY_BAYESIAN:
+                        times[name].append(method(X, y, seed + i))
+            yield from rows(n, times)
+
+
+def rows(n: int, times: dict[str, list[Seconds]]) -> Iterator[Row]:
+    """Medians by method, ours the first."""
+    medians = {
+        name: {
+            part: 1e3 * statistics.median(getattr(seconds, part) for seconds in taken)
+            for part in ("total", "fit", "search")
+        }
+        for name, taken in times.items()
+    }
+    for name, ms in medians.items():
+        yield Row(
+            n=n,
+            method=name,
+            ms=ms["total"],
+            fit_ms=ms["fit"],
+            search_ms=ms["search"],
+            times_ours=ms["total"] / medians[OURS]["total"],
+        )
+
+
+def draw(
+    network: Network[Any], d: int, n: int, count: int, seed: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Datasets of the network's prior: X, `n x d`, and y, `n`."""
+    stream = TaskStream(network.prior, seed, TaskConfig(batch_size=1, num_queries=1))
+    for i in range(count):
+        task = stream.batch_of(i, d, n)
+        yield task.X[0], task.y[0]
+
+
+def ours(network: Network[Any]) -> Method:
+    """`Optimizer.ask` with its default acquisition."""
+
+    def method(X: Tensor, y: Tensor, seed: int) -> Seconds:
+        names = [f"x{i}" for i in range(X.shape[1])]
+        results = [
+            (dict(zip(names, x, strict=True)), value)
+            for x, value in zip(X.tolist(), y.tolist(), strict=True)
+        ]
+        space = {name: Float(0.0, 1.0) for name in names}
+        optimizer = Optimizer(space, "maximize", seed=seed, start=results, network=network)
+        begin = time.perf_counter()
+        Fitted(network, X, y)
+        fit = time.perf_counter() - begin
+        begin = time.perf_counter()
+        optimizer.ask()
+        return Seconds(fit, time.perf_counter() - begin - fit)
+
+    return method
+
+
+def other(name: str, d: int) -> Method:
+    """A method of the benchmarks, without its recommendation."""
+    factory = method_factory(name)
+
+    def method(X: Tensor, y: Tensor, seed: int) -> Seconds:
+        step = factory(_Unseen(d), seed).step(X, y)
+        return Seconds(step.fit_seconds, step.search_seconds)
+
+    return method
+
+
+class _Unseen(Problem):
+    """A problem of which a method may only know the dimension."""
+
+    name = "latency"
+
+    def __init__(self, d: int) -> None:
+        self.d = d
+
+    def value(self, X: Tensor) -> Tensor:
+        raise NotImplementedError("methods see observations only.")
+
+
+FRESH = """
+import json, resource, sys, time
+begin = time.perf_counter()
+from amortes import Float, Optimizer
+optimizer = Optimizer({f"x{i}": Float(0.0, 1.0) for i in range(int(sys.argv[1]))})
+seconds = time.perf_counter() - begin
+import torch
+torch.set_num_threads(1)
+for _ in range(int(sys.argv[2])):
+    config = optimizer.space.decode(torch.rand(int(sys.argv[1]), dtype=torch.float64))
+    optimizer.tell(config, sum(config.values()))
+optimizer.ask()
+print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]))
+"""
+
+
+def measure_start(d: int, n: int) -> Start:
+    """Start a fresh process that makes an optimiser, and then suggests from n results."""
+    command = [sys.executable, "-W", "ignore", "-c", FRESH, str(d), str(n)]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    seconds, peak = json.loads(output)
+    unit = 1 << (20 if sys.platform == "darwin" else 10)  # bytes there, kibibytes elsewhere
+    return Start(import_seconds=seconds, peak_mib=peak / unit)

@@ -1,0 +1,1 @@
+"""Methods to compare: ours, Gaussian processes, Optuna's samplers, random search."""

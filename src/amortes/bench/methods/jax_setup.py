@@ -1,0 +1,46 @@
+"""JAX as the benchmarks need it: one thread, float64, and compiled code kept between processes.
+
+Compiling NUTS takes ten seconds per shape of the data, running it about one; so what has been
+compiled is kept in `~/.cache/amortes/jax` (or `$AMORTES_CACHE/jax`), unless the user has configured
+another compilation cache. Needs the extra `bench`.
+"""
+
+import contextlib
+import functools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import threadpoolctl  # type: ignore[import-untyped]
+
+from amortes.oracles.store import CACHE_VARIABLE
+
+ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
+
+
+@contextlib.contextmanager
+def jax_for_benchmarks() -> Iterator[None]:
+    """Run the block with float64 arrays, and with one thread for XLA and the BLAS it calls.
+
+    XLA reads its flags when the process first computes something with JAX: whoever did so before
+    keeps the threads asked for then.
+    """
+    _configure()
+    # LAPACK routines of XLA are those of SciPy, whose threads no JAX setting limits.
+    with threadpoolctl.threadpool_limits(1, user_api="blas"), jax.enable_x64(True):
+        yield
+
+
+@functools.cache
+def _configure() -> None:
+    """Process-wide settings of JAX that nobody has made yet; the first call counts."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if ONE_THREAD.partition("=")[0] not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} {ONE_THREAD}".strip()
+    if jax.config.jax_compilation_cache_dir is None:
+        cache = os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "amortes"
+        jax.config.update("jax_compilation_cache_dir", str(Path(cache) / "jax"))
+        # Also what compiles in less than a second: there are hundreds of such pieces.
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

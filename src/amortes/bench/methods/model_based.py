@@ -1,0 +1,94 @@
+"""What all methods with a model have in common: fit it, search it, recommend by its mean.
+
+The recommended point is the maximiser of the posterior mean over the cube, or over the pool. All
+methods find it by the same search (`amortes.acquisition.maximise`), so that differences in regret
+are those of data and models, not of how well somebody's mean was maximised. It goes on until
+nothing rises any more: with the default effort the maximiser on Hartmann-6 (n = 20) depended on the
+seed, with a standard deviation of 0.18 in a coordinate of little influence; now of 1e-8.
+"""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from amortes.acquisition import TO_THE_TOP, Domain, maximise, maximise_pool
+from amortes.acquisition.pool import Score, evaluate
+from amortes.bench.protocol import Problem, Step
+from amortes.errors import DataError
+from amortes.random import derive_seeds
+
+Model = TypeVar("Model")
+T = TypeVar("T")
+
+AROUND = 8
+"""Best points known near which to search, as in `amortes.optimiser`."""
+
+
+class ModelBased(ABC, Generic[Model]):
+    """One run of a method that fits a `Model` to all data at each step."""
+
+    def __init__(self, problem: Problem, seed: int) -> None:
+        self.d, self.pool, self.seed = problem.d, problem.pool, seed
+
+    def step(self, X: Tensor, y: Tensor) -> Step:
+        """Fit, search and recommend, given X, `n x d`, and y, `n`; a function of them and n."""
+        # BoTorch and JAX take seeds of 32 bits.
+        seeds = [int(s >> np.uint64(33)) for s in derive_seeds(self.seed, len(X), count=3)]
+        model, fit_seconds = timed(lambda: self.fit(X, y, seeds[0]))
+        x, search_seconds = timed(lambda: self.search(model, X, seeds[1]))
+        recommended, recommend_seconds = timed(
+            lambda: highest(self.mean(model), self.d, self.pool, X, seeds[2])
+        )
+        return Step(
+            x=x,
+            recommended=recommended,
+            fit_seconds=fit_seconds,
+            search_seconds=search_seconds,
+            recommend_seconds=recommend_seconds,
+        )
+
+    @abstractmethod
+    def fit(self, X: Tensor, y: Tensor, seed: int) -> Model:
+        """The model of X, `n x d`, and y, `n`."""
+
+    @abstractmethod
+    def search(self, model: Model, X: Tensor, seed: int) -> Tensor:
+        """The point to evaluate next, `d`, after X; from a pool, one not among them."""
+
+    @abstractmethod
+    def mean(self, model: Model) -> Score:
+        """The posterior mean, increasing in that of y."""
+
+
+def timed(work: Callable[[], T]) -> tuple[T, float]:
+    """A result, and the seconds it took."""
+    start = time.perf_counter()
+    result = work()
+    return result, time.perf_counter() - start
+
+
+def highest(score: Score, d: int, pool: Tensor | None, X: Tensor, seed: int) -> Tensor:
+    """Where the score is highest, `d`: in the pool or, looking close to the best of X, the cube."""
+    if pool is not None:
+        return maximise_pool(score, pool).x
+    order = evaluate(score, X).argsort(descending=True, stable=True)
+    around = X[order[:AROUND]]
+    return maximise(score, Domain.cube(d), seed=seed, around=around, config=TO_THE_TOP).x
+
+
+def highest_unseen(score: Score, pool: Tensor, X: Tensor) -> Tensor:
+    """The point of the pool with the highest score, `d`, that is not in X."""
+    found = maximise_pool(score, pool, exclude=X)
+    if not found.fresh:
+        raise DataError(f"all {len(pool)} points of the pool have been evaluated; ask for fewer.")
+    return found.x
+
+
+def in_chunks(score: Score, size: int) -> Score:
+    """The same score, computed for at most `size` points at once to save memory."""
+    return lambda X: torch.cat([score(part) for part in torch.split(X, size)])

@@ -1,0 +1,65 @@
+"""Our own: a network conditioned on the data, and one of its scores.
+
+The search for the best score and its effort are those of `amortes.Optimizer`, of which this is the
+inside without parameters, trials and pending points.
+"""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from amortes.acquisition import Domain, Fitted, maximise
+from amortes.acquisition.pool import Score
+from amortes.bench.methods.model_based import AROUND, ModelBased, highest_unseen
+from amortes.bench.protocol import Problem
+from amortes.nets.base import Network
+
+
+class Ours(ModelBased[Fitted]):
+    """A score of a network: pes, mes, jes, ei or logei."""
+
+    def __init__(self, problem: Problem, seed: int, network: Network[Any], score: str) -> None:
+        super().__init__(problem, seed)
+        self.network, self.score = network, score
+
+    def fit(self, X: Tensor, y: Tensor, seed: int) -> Fitted:
+        """Condition the network; nothing in it is random."""
+        return Fitted(self.network, X, y)
+
+    def search(self, model: Fitted, X: Tensor, seed: int) -> Tensor:
+        """Maximise the score by our own search, never at a point of X."""
+
+        def score(Xq: Tensor) -> Tensor:
+            return model.score(self.score, Xq)
+
+        if self.pool is not None:
+            return highest_unseen(score, self.pool, X)
+        around = model.best_points(AROUND)
+        return maximise(score, Domain.cube(self.d), seed=seed, around=around, exclude=X).x
+
+    def mean(self, model: Fitted) -> Score:
+        """The posterior mean of the function."""
+        return lambda Xq: model.score("mean", Xq)
+
+
+class OursFactory:
+    """Makes runs with one network, loaded when the first of them is made."""
+
+    def __init__(self, score: str, weights: str) -> None:
+        """Take `weights`, the name of a pretrained network or the path of its file."""
+        self.score, self.weights = score, weights
+
+    def __call__(self, problem: Problem, seed: int) -> Ours:
+        """One run."""
+        return Ours(problem, seed, self._network, self.score)
+
+    @cached_property
+    def _network(self) -> Network[Any]:
+        from amortes.pretrained import SUFFIX, load_pretrained
+        from amortes.training.export import load_network
+
+        if self.weights.endswith(SUFFIX):
+            return load_network(Path(self.weights))[0]
+        return load_pretrained(self.weights)[0]

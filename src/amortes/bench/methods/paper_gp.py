@@ -1,0 +1,145 @@
+"""A Gaussian process with the paper's prior over its hyperparameters, sampled by NUTS.
+
+    l_k ~ LogNormal(-0.75 + log(d) / 2, 0.75),  noise sd ~ LogNormal(-4, 1),  mean ~ N(0, 0.5^2),
+    y ~ N(mean, K + sd^2 I),  K_ij = exp(-1/2 sum_k ((x_ik - x_jk) / l_k)^2)
+
+(`amortes.prior.gp`, prior `paper`.) `PaperGP` is BoTorch's fully Bayesian model with this prior, so
+BoTorch's own `fit_fully_bayesian_model_nuts` works on it. `fit` is the same sampler with the same
+settings, but it compiles once for all datasets of about the same size, where BoTorch's compiles for
+each number of points: data are arguments of the compiled function, padded to a multiple of
+`PADDING` points. A padded point has no covariance with others, variance 1 and value 0, so all it
+does is to add a constant to the log density.
+
+Needs the extra `bench`.
+"""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import torch
+from botorch.models.fully_bayesian import AbstractFullyBayesianSingleTaskGP, MaternPyroModel
+from gpytorch.constraints import GreaterThan
+from gpytorch.kernels import Kernel, RBFKernel
+from gpytorch.likelihoods import GaussianLikelihood
+from numpyro.infer import MCMC, NUTS
+from torch import Tensor
+
+from amortes.bench.methods.jax_setup import jax_for_benchmarks
+from amortes.prior.gp import Marginal, named_prior
+
+PADDING = 16
+MIN_NOISE = 1e-6
+"""Least noise variance. BoTorch's own, 1e-4, is above a quarter of this prior."""
+WARMUP, SAMPLES, THINNING, TREE_DEPTH = 512, 256, 16, 6
+"""Defaults of BoTorch: 16 hyperparameter settings are kept."""
+PAPER = named_prior("paper")
+
+
+class PaperPyroModel(MaternPyroModel):  # type: ignore[misc]
+    """The prior as BoTorch wants it: how to sample, and how to load samples into GPyTorch."""
+
+    def sample(self) -> None:
+        """Sample hyperparameters and observe the training data (called by NumPyro)."""
+        observe(self.train_X_jax, self.train_Y_jax[:, 0], jnp.ones(len(self.train_X_jax)))
+
+    def postprocess_mcmc_samples(self, mcmc_samples: dict[str, Any]) -> dict[str, Tensor]:
+        """Tensors for `load_mcmc_samples` from NumPyro's arrays."""
+        samples: dict[str, Tensor] = super().postprocess_mcmc_samples(mcmc_samples)
+        samples["noise"] = samples.pop("noise_sd").square()
+        return samples
+
+    def load_mcmc_samples(
+        self, mcmc_samples: dict[str, Tensor]
+    ) -> tuple[Any, Any, GaussianLikelihood, None]:
+        """Mean, kernel and likelihood whose batch dimension are the samples."""
+        mean, kernel, _, _ = super().load_mcmc_samples(mcmc_samples)
+        noise = mcmc_samples["noise"].clamp_min(MIN_NOISE)
+        constraint = GreaterThan(MIN_NOISE, transform=None, initial_value=noise[:, None])
+        likelihood = GaussianLikelihood(batch_shape=noise.shape, noise_constraint=constraint)
+        return mean, kernel, likelihood.to(noise), None
+
+    def _get_covar_module(
+        self,
+        use_scale_kernel: bool,
+        batch_shape: torch.Size,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> Kernel:
+        del use_scale_kernel  # the output scale is 1
+        kernel = RBFKernel(ard_num_dims=self.ard_num_dims, batch_shape=batch_shape)
+        return kernel.to(dtype=dtype, device=device)
+
+
+class PaperGP(AbstractFullyBayesianSingleTaskGP):  # type: ignore[misc]
+    """BoTorch's fully Bayesian model of X, `n x d`, and standardised y, `n x 1`.
+
+    Not derived from `FullyBayesianSingleTaskGP`, which joint entropy search refuses; see
+    `ensemble_gains`.
+    """
+
+    _pyro_model_class = PaperPyroModel
+
+
+def fit(X: Tensor, y: Tensor, seed: int) -> PaperGP:
+    """The model of X, `n x d`, and standardised y, `n`, with `SAMPLES / THINNING` samples."""
+    with jax_for_benchmarks():
+        model: PaperGP = PaperGP(X, y[:, None])
+        draws = draw_hyperparameters(X.numpy(), y.numpy(), seed)
+        kept = {name: values[::THINNING] for name, values in draws.items()}
+        model.load_mcmc_samples(model.pyro_model.postprocess_mcmc_samples(kept))
+    # Acquisition functions are climbed in x; no graph back to hyperparameters is of use.
+    model.eval().requires_grad_(False)
+    return model
+
+
+def draw_hyperparameters(
+    X: np.ndarray, y: np.ndarray, seed: int, samples: int = SAMPLES
+) -> dict[str, np.ndarray]:
+    """`samples` successive draws of lengthscale, `samples x d`, noise_sd and mean, `samples`."""
+    n, d = X.shape
+    more = -n % PADDING
+    X = np.concatenate([X, np.zeros((more, d))])
+    y = np.concatenate([y, np.zeros(more)])
+    known = np.arange(n + more) < n
+    with jax_for_benchmarks():
+        chain = _chain(samples)
+        chain.run(jax.random.PRNGKey(seed), *map(jnp.asarray, (X, y, known.astype(np.float64))))
+        return {name: np.asarray(values) for name, values in chain.get_samples().items()}
+
+
+@functools.cache
+def _chain(samples: int) -> MCMC:
+    """The sampler: kept for the code it has compiled; each run starts anew from its key."""
+    kernel = NUTS(observe, dense_mass=True, max_tree_depth=TREE_DEPTH)
+    return MCMC(
+        kernel,
+        num_warmup=WARMUP,
+        num_samples=samples,
+        progress_bar=False,
+        jit_model_args=True,
+    )
+
+
+def observe(X: Any, y: Any, known: Any) -> None:
+    """The model for NumPyro: X `n x d`, y `n`, and which are data (1) or padding (0), `n`."""
+    d = X.shape[1]
+    lengthscale = numpyro.sample("lengthscale", _prior(PAPER.lengthscale, d).expand((d,)))
+    noise_sd = numpyro.sample("noise_sd", _prior(PAPER.noise_sd, d))
+    mean = numpyro.sample("mean", _prior(PAPER.mean, d))
+    scaled = X / lengthscale
+    squares = jnp.square(scaled[:, None] - scaled).sum(-1)
+    noise = jnp.maximum(jnp.square(noise_sd), MIN_NOISE)
+    covariance = jnp.exp(-0.5 * squares) * jnp.outer(known, known)
+    covariance += jnp.diag(jnp.where(known > 0, noise, 1.0))
+    numpyro.sample("y", dist.MultivariateNormal(mean * known, covariance), obs=y)
+
+
+def _prior(marginal: Marginal, d: int) -> dist.Distribution:
+    """The same prior as a distribution of NumPyro."""
+    loc = marginal.loc + marginal.dim_power * float(np.log(d))
+    return dist.LogNormal(loc, marginal.scale) if marginal.log else dist.Normal(loc, marginal.scale)

@@ -1,0 +1,52 @@
+"""Random search, and how methods without a model of their own recommend a point.
+
+Inference regret needs a recommendation, for which a method without a model has two candidates: its
+best observation, or the maximiser of a posterior mean fitted to its data. With the noise of the
+paper's problems the best observation is mostly luck, and a curve of its regret would show how bad a
+recommendation this is, not which points were chosen. So random search and Optuna's samplers
+recommend by the MAP Gaussian process of `map_gp`. Their users would have to add it to get as much:
+what these methods return by themselves is the best observation. Its time counts as that of the
+recommendation.
+
+Needs the extra `botorch`.
+"""
+
+import torch
+from torch import Tensor
+
+from amortes.bench.methods.map_gp import fit_map, posterior_mean
+from amortes.bench.methods.model_based import highest, highest_unseen, timed
+from amortes.bench.protocol import Problem, Step
+from amortes.random import generator
+
+
+class RandomSearch:
+    """Uniform points of the cube, or of what is left of the pool."""
+
+    def __init__(self, problem: Problem, seed: int) -> None:
+        self.d, self.pool, self.seed = problem.d, problem.pool, seed
+
+    def step(self, X: Tensor, y: Tensor) -> Step:
+        """The next point, and the best by the mean of a process fitted to X, `n x d`, and y."""
+        x, search_seconds = timed(lambda: self._draw(X))
+        recommended, recommend_seconds = timed(
+            lambda: recommend(X, y, self.d, self.pool, self.seed)
+        )
+        return Step(
+            x=x,
+            recommended=recommended,
+            fit_seconds=0.0,
+            search_seconds=search_seconds,
+            recommend_seconds=recommend_seconds,
+        )
+
+    def _draw(self, X: Tensor) -> Tensor:
+        rng = generator(self.seed, len(X))
+        if self.pool is None:
+            return torch.rand(self.d, generator=rng, dtype=torch.float64)
+        return highest_unseen(lambda Xq: torch.rand(len(Xq), generator=rng), self.pool, X)
+
+
+def recommend(X: Tensor, y: Tensor, d: int, pool: Tensor | None, seed: int) -> Tensor:
+    """The maximiser of the posterior mean of a MAP Gaussian process, `d`."""
+    return highest(posterior_mean(fit_map(X, y, seed)), d, pool, X, seed)

@@ -1,0 +1,162 @@
+"""Real problems that run anywhere: scikit-learn models on the data sets that come with it.
+
+Numbers, integers and choices are placed in the unit cube by `amortes.optimiser.Space`; any point
+of the cube stands for the configuration whose region holds it, so the functions have steps. The
+value is a cross-validated score: the same folds and seeds for all, so the same configuration always
+has the same score. Nobody knows the best.
+
+    sklearn-svm-digits        accuracy     kernel, C, gamma, degree, coef0
+    sklearn-mlp-wine          -log loss    activation, width, depth, alpha, learning rate, epochs
+    sklearn-forest-diabetes   R^2          depth, leaf, features, trees, criterion, bootstrap
+
+A score takes 0.05 to 1 second. Each problem remembers the scores it has computed.
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from amortes.bench.protocol import Problem
+from amortes.errors import ConfigError, MissingExtraError
+from amortes.optimiser import Categorical, Float, Int, Space
+
+FOLDS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """A model to tune: its space, the estimator of a configuration, data and score."""
+
+    space: Space
+    estimator: Callable[[dict[str, Any]], Any]
+    data: str  # sklearn.datasets.load_<data>
+    scoring: str
+    every: int = 1  # use each so-manieth row only, to be quick
+
+
+def _svm(config: dict[str, Any]) -> Any:
+    from sklearn.svm import SVC
+
+    return SVC(**config)
+
+
+def _mlp(config: dict[str, Any]) -> Any:
+    from sklearn.neural_network import MLPClassifier
+
+    rest = {k: v for k, v in config.items() if k not in ("width", "depth")}
+    layers = (config["width"],) * config["depth"]
+    return MLPClassifier(hidden_layer_sizes=layers, random_state=0, **rest)
+
+
+def _forest(config: dict[str, Any]) -> Any:
+    from sklearn.ensemble import RandomForestRegressor
+
+    return RandomForestRegressor(random_state=0, **config)
+
+
+TUNINGS: dict[str, Tuning] = {
+    "sklearn-svm-digits": Tuning(
+        space=Space(
+            {
+                "kernel": Categorical(["rbf", "poly", "sigmoid"]),
+                "C": Float(1e-2, 1e3, log=True),
+                "gamma": Float(1e-5, 1e0, log=True),
+                "degree": Int(2, 5),
+                "coef0": Float(0.0, 2.0),
+            }
+        ),
+        estimator=_svm,
+        data="digits",
+        scoring="accuracy",
+        every=2,
+    ),
+    "sklearn-mlp-wine": Tuning(
+        space=Space(
+            {
+                "activation": Categorical(["relu", "tanh"]),
+                "width": Int(2, 64, log=True),
+                "depth": Int(1, 3),
+                "alpha": Float(1e-6, 1e1, log=True),
+                "learning_rate_init": Float(1e-4, 1e-1, log=True),
+                "max_iter": Int(5, 100, log=True),
+            }
+        ),
+        estimator=_mlp,
+        data="wine",
+        scoring="neg_log_loss",
+    ),
+    "sklearn-forest-diabetes": Tuning(
+        space=Space(
+            {
+                "max_depth": Int(1, 20),
+                "min_samples_leaf": Int(1, 64, log=True),
+                "max_features": Float(0.1, 1.0),
+                "n_estimators": Int(5, 60, log=True),
+                "criterion": Categorical(["squared_error", "poisson"]),
+                "bootstrap": Categorical([False, True]),
+            }
+        ),
+        estimator=_forest,
+        data="diabetes",
+        scoring="r2",
+    ),
+}
+
+
+class ModelTuning(Problem):
+    """The cross-validated score of a scikit-learn model; by name, see `TUNINGS`."""
+
+    noise_sd = 0.0
+
+    def __init__(self, name: str) -> None:
+        if name not in TUNINGS:
+            raise ConfigError(f"problem: no model {name!r}; there are {', '.join(TUNINGS)}.")
+        self.name = name
+        self.tuning = TUNINGS[name]
+        self.d = self.tuning.space.d
+        self._X, self._y = (array[:: self.tuning.every] for array in _load(self.tuning.data))
+        self._known: dict[tuple[float, ...], float] = {}
+
+    def value(self, X: Tensor) -> Tensor:
+        """Scores of the configurations at X, `m x d`: `m`."""
+        points = self.tuning.space.project(X)
+        return torch.tensor([self._score(x) for x in points], dtype=torch.float64)
+
+    def _score(self, x: Tensor) -> float:
+        key = tuple(x.tolist())
+        if key not in self._known:
+            self._known[key] = self._cross_validate(self.tuning.space.decode(x))
+        return self._known[key]
+
+    def _cross_validate(self, config: dict[str, Any]) -> float:
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        model = make_pipeline(StandardScaler(), self.tuning.estimator(config))
+        kind = KFold if self.tuning.scoring == "r2" else StratifiedKFold
+        folds = kind(FOLDS, shuffle=True, random_state=0)
+        with warnings.catch_warnings():
+            # The number of epochs is one of the parameters: few is a choice.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            scores = cross_val_score(
+                model, self._X, self._y, cv=folds, scoring=self.tuning.scoring, error_score="raise"
+            )
+        return float(scores.mean())
+
+
+def _load(data: str) -> tuple[Any, Any]:
+    try:
+        import sklearn.datasets
+    except ImportError as error:
+        raise MissingExtraError(
+            "The sklearn problems need scikit-learn, which is not installed: "
+            "`pip install amortes[bench]`."
+        ) from error
+    X, y = getattr(sklearn.datasets, f"load_{data}")(return_X_y=True)
+    return X, y

@@ -1,0 +1,65 @@
+"""What a benchmark is made of: problems, methods, and the loop that lets one work on the other.
+
+A `Problem` is a function on the unit cube (or on a finite pool of points in it) to be *maximised*;
+observations have Gaussian noise of a known size, or none. A `Method` sees observations only. After
+each of them it recommends the point it believes best, whose noise-free value is what counts:
+
+    inference regret = highest value of the function - value at the recommended point
+
+For pools without noise the best observation is what counts, as users would take that one.
+
+Everything is a pure function of (problem, method, seed): initial points and noise are shared by all
+methods of a seed.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+
+class Problem(ABC):
+    """A function to be maximised on the unit cube; all tensors are float64."""
+
+    name: str
+    d: int
+    noise_sd: float = 0.0
+    best: float | None = None
+    """Highest value of the function; None if nobody knows it."""
+    pool: Tensor | None = None
+    """The only points there are, `m x d`; None if the whole cube is allowed."""
+
+    @abstractmethod
+    def value(self, X: Tensor) -> Tensor:
+        """The function without noise at X, `m x d`: `m`. With a pool, X are points of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What a method says after seeing n observations, and the seconds it took to say it."""
+
+    x: Tensor  # d; the point to evaluate next
+    recommended: Tensor  # d; believed to be the best point, after the same n observations
+    fit_seconds: float  # conditioning, or fitting a model
+    search_seconds: float  # maximising the acquisition function
+    recommend_seconds: float  # maximising the posterior mean
+
+
+class Method(Protocol):
+    """A way of choosing points. Instances are made anew for each run and may keep state."""
+
+    def step(self, X: Tensor, y: Tensor) -> Step:
+        """Given X, `n x d`, and y, `n`, in order of evaluation; the last rows are new.
+
+        Called once with the initial points, then after each evaluation of the x it returned.
+        """
+        ...
+
+
+class MethodFactory(Protocol):
+    """Makes a method for one run."""
+
+    def __call__(self, problem: Problem, seed: int) -> Method:
+        """`problem` tells d, the pool, and for oracles nothing else may be used."""
+        ...

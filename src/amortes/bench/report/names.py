@@ -1,0 +1,180 @@
+"""What the names of problems and methods in a results file mean.
+
+Problems belong to families that are reported together; the HPO-B tasks of one search space share a
+panel. A method is a model and an acquisition: `jes` is ours, `jes@kernel-paper` ours with other
+weights, `fb-jes` the fully Bayesian GP, `map-jes` the MAP GP; `paper:jes` and `paper:fb-jes` are
+the published curves of the alpha-PFN and of its GP baseline.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+SYNTHETIC = {
+    "branin": "Branin, 2-D",
+    "hartmann4": "Hartmann, 4-D",
+    "ackley5": "Ackley, 5-D",
+    "hartmann6": "Hartmann, 6-D",
+    "ackley8": "Ackley, 8-D",
+}
+LCBENCH = {
+    "lcbench-car": "Car",
+    "lcbench-fashionmnist": "Fashion-MNIST",
+    "lcbench-miniboone": "MiniBooNE",
+    "lcbench-higgs": "Higgs",
+    "lcbench-segment": "Segment",
+}
+HPOB = {
+    "hpob-5527": "HPO-B 5527, 8-D",
+    "hpob-5891": "HPO-B 5891, 8-D",
+    "hpob-7609": "HPO-B 7609, 9-D",
+    "hpob-5965": "HPO-B 5965, 10-D",
+    "hpob-5971": "HPO-B 5971, 16-D",
+}
+FAMILIES = {
+    "synthetic": "synthetic",
+    "noise": "synthetic, other noise",
+    "lcbench": "LCBench",
+    "hpob": "HPO-B",
+    "other": "other",
+}
+ACQUISITIONS = {"pes": "PES", "mes": "MES", "jes": "JES", "ei": "EI", "logei": "LogEI"}
+COLUMNS = ("pes", "mes", "jes", "ei")
+"""Acquisitions that are compared with each other: LogEI has EI's maximiser, GIBBON is a MES."""
+MODELS = {
+    "ours": "amortes",
+    "fb": "fully Bayesian GP",
+    "map": "MAP GP",
+    "paper": "published α-PFN",
+    "paper:fb": "published fully Bayesian GP",
+    "other": "other",
+}
+OTHERS = {"random": "random search", "optuna-tpe": "Optuna TPE", "optuna-gp": "Optuna GP"}
+SAME_COLUMN = {"logei": "ei", "gibbon": "mes"}
+PLAIN_NOISE = 0.316
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """A parsed name of a method."""
+
+    name: str
+    model: str  # a key of MODELS
+    acquisition: str = ""  # as in the name: pes, mes, gibbon, jes, ei, logei; empty for "other"
+    weights: str = ""  # after the @; empty for the default
+
+    @property
+    def column(self) -> str:
+        """The acquisition it is compared under, one of COLUMNS; empty if there is none."""
+        column = SAME_COLUMN.get(self.acquisition, self.acquisition)
+        return column if column in COLUMNS else ""
+
+    @property
+    def label(self) -> str:
+        """For legends and tables."""
+        if self.model == "other":
+            return OTHERS.get(self.name, self.name)
+        if self.acquisition == "gibbon":
+            acquisition = "MES (GIBBON)"
+        else:
+            acquisition = ACQUISITIONS.get(self.acquisition, self.acquisition)
+        weights = f" @{self.weights}" if self.weights else ""
+        return f"{MODELS[self.model]} {acquisition}{weights}"
+
+
+def parse_method(name: str) -> Method:
+    """The model, acquisition and weights of a method's name."""
+    rest, _, weights = name.partition("@")
+    source, _, rest = rest.rpartition(":")
+    model, _, acquisition = rest.rpartition("-")
+    if acquisition not in {*ACQUISITIONS, "gibbon"} or model not in {"", "fb", "map"}:
+        return Method(name=name, model="other")
+    known = {("", ""): "ours", ("paper", ""): "paper", ("paper", "fb"): "paper:fb"}
+    return Method(
+        name=name,
+        model=known.get((source, model), model),
+        acquisition=acquisition,
+        weights=weights,
+    )
+
+
+def same_acquisition(names: Iterable[str], acquisition: str, model: str) -> str | None:
+    """The method of a model (default weights) with this acquisition, or the same maximiser."""
+    column = Method(name="", model=model, acquisition=acquisition).column
+    found = [method for method in map(parse_method, names) if method.model == model]
+    found = [method for method in found if method.column == column and not method.weights]
+    found.sort(key=lambda method: method.acquisition != acquisition)
+    return found[0].name if column and found else None
+
+
+def is_ours(name: str) -> bool:
+    """Whether a method is one of ours with the default weights."""
+    method = parse_method(name)
+    return method.model == "ours" and not method.weights
+
+
+def in_overview(name: str) -> bool:
+    """Ours and what people use today: what fits into one figure."""
+    return is_ours(name) or parse_method(name).model == "other" or name == "map-logei"
+
+
+def canonical(problem: str) -> str:
+    """One spelling per problem: `lcbench-Fashion-MNIST` is `lcbench-fashionmnist`."""
+    head, dash, rest = problem.lower().partition("-")
+    return head + dash + re.sub(r"[^a-z0-9]", "", rest) if head == "lcbench" else problem.lower()
+
+
+def noise_of(problem: str) -> tuple[str, float | None]:
+    """The problem without its `-noise0.5`, and that number; None if the name has none."""
+    match = re.fullmatch(r"(.+)-noise([0-9.]+)", problem)
+    return (match[1], float(match[2])) if match else (problem, None)
+
+
+def family(problem: str) -> str:
+    """A key of FAMILIES."""
+    base, noise = noise_of(problem)
+    if base in SYNTHETIC:
+        return "synthetic" if noise is None else "noise"
+    head = problem.split("-")[0]
+    return head if head in ("lcbench", "hpob") else "other"
+
+
+def panel(problem: str) -> str:
+    """Problems of a panel are averaged: the tasks of an HPO-B space; others stand alone."""
+    return "-".join(problem.split("-")[:2]) if family(problem) == "hpob" else problem
+
+
+def panel_label(name: str) -> str:
+    """For titles and tables."""
+    base, noise = noise_of(name)
+    label = {**SYNTHETIC, **LCBENCH, **HPOB}.get(base, base)
+    return label if noise is None else f"{label}, noise {noise:g}"
+
+
+def order_problems(problems: Iterable[str]) -> list[str]:
+    """By family, then as in the paper, then by name."""
+    known = [*SYNTHETIC, *LCBENCH, *HPOB]
+    families = list(FAMILIES)
+
+    def key(problem: str) -> tuple[int, int, str]:
+        base = panel(noise_of(problem)[0])
+        place = known.index(base) if base in known else len(known)
+        return families.index(family(problem)), place, problem
+
+    return sorted(set(problems), key=key)
+
+
+def order_methods(methods: Iterable[str]) -> list[str]:
+    """Ours (default weights first), fully Bayesian, MAP, published, others."""
+    models, acquisitions = list(MODELS), [*COLUMNS, "logei", "gibbon", ""]
+
+    def key(name: str) -> tuple[int, str, int, str]:
+        method = parse_method(name)
+        return (
+            models.index(method.model),
+            method.weights,
+            acquisitions.index(method.acquisition),
+            name,
+        )
+
+    return sorted(set(methods), key=key)

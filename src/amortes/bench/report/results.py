@@ -1,0 +1,206 @@
+"""Reading `results.csv`: a row for each problem, method, seed and iteration."""
+
+import csv
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amortes.bench.report.names import canonical, order_methods, order_problems
+from amortes.errors import FileError
+from amortes.files import read_json
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+NEEDED = ("problem", "d", "method", "seed", "iteration", "value", "regret")
+SECONDS = ("fit_seconds", "search_seconds", "recommend_seconds")
+OPTIONAL = ("noise_sd", *SECONDS, "threads", "version", "commit")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One method on one problem with one seed, after n observations for each n in `iteration`."""
+
+    problem: str
+    method: str
+    seed: int
+    d: int
+    noise_sd: float
+    threads: str
+    iteration: Ints  # k, ascending
+    value: Floats  # k; without noise, at the recommended point
+    regret: Floats  # k; NaN if the best value is unknown
+    seconds: Floats  # k x 3: fit, search, recommend; NaN if not measured
+
+    @property
+    def last(self) -> int:
+        """Observations at the end of the run."""
+        return int(self.iteration[-1])
+
+    @property
+    def score(self) -> Floats:
+        """What comparisons go by, higher is better, `k`."""
+        return -self.regret if np.isnan(self.value).all() else self.value
+
+    def score_at(self, iteration: int) -> float:
+        """The score after so many observations; NaN if that was not recorded."""
+        found = np.flatnonzero(self.iteration == iteration)
+        return float(self.score[found[0]]) if len(found) else math.nan
+
+
+@dataclass(frozen=True)
+class Results:
+    """All runs of a sweep."""
+
+    runs: Sequence[Run]
+    source: str = ""
+    environment: Any = None
+    versions: Sequence[str] = ()
+    commits: Sequence[str] = ()
+    failures: Sequence[str] = ()
+    """Runs that failed, each with the last line of its traceback."""
+    notes: Sequence[str] = ()
+    """What was odd about the file."""
+
+    @cached_property
+    def problems(self) -> list[str]:
+        """In the order of the report."""
+        return order_problems(run.problem for run in self.runs)
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """In the order of the report."""
+        return order_methods(run.method for run in self.runs)
+
+    @cached_property
+    def _by_cell(self) -> dict[tuple[str, str], dict[int, Run]]:
+        cells: dict[tuple[str, str], dict[int, Run]] = defaultdict(dict)
+        for run in self.runs:
+            cells[run.problem, run.method][run.seed] = run
+        return dict(cells)
+
+    def seeds(self, problem: str, method: str) -> dict[int, Run]:
+        """The runs of a method on a problem, by seed; empty if there are none."""
+        return self._by_cell.get((problem, method), {})
+
+    def on(self, problem: str) -> list[str]:
+        """Methods that were run on a problem."""
+        return [method for method in self.methods if self.seeds(problem, method)]
+
+
+def load_results(source: Path) -> Results:
+    """Read a sweep's folder, or its results.csv; environment.json beside it if there is one."""
+    path = source / "results.csv" if source.is_dir() else source
+    if not path.is_file():
+        raise FileError(
+            f"{path} does not exist. Give the folder that `amortes bench run` wrote, or its "
+            "results.csv."
+        )
+    rows, versions, commits, incomplete = _read(path)
+    if not rows:
+        raise FileError(f"{path} has no results: no row has a value or a regret.")
+    duplicates = sum(len(cell) for cell in rows.values())
+    runs = [_run(key, cell) for key, cell in rows.items()]
+    duplicates -= sum(len(run.iteration) for run in runs)
+    notes = []
+    if incomplete:
+        notes.append(f"{incomplete} rows have neither value nor regret and are left out.")
+    if duplicates:
+        notes.append(f"{duplicates} rows repeat an iteration of a run; the last one counts.")
+    environment = path.parent / "environment.json"
+    return Results(
+        runs=runs,
+        source=source.name,
+        environment=read_json(environment) if environment.is_file() else None,
+        versions=sorted(versions),
+        commits=sorted(commits),
+        failures=[_failure(file) for file in sorted((path.parent / "failures").glob("*.txt"))],
+        notes=notes,
+    )
+
+
+Key = tuple[str, str, int]
+Row = tuple[int, float, float, float, float, float, int, float, str]
+
+
+def _read(path: Path) -> tuple[dict[Key, list[Row]], set[str], set[str], int]:
+    rows: dict[Key, list[Row]] = defaultdict(list)
+    versions: set[str] = set()
+    commits: set[str] = set()
+    incomplete = 0
+    with path.open(newline="", encoding="utf-8") as file:
+        reader = csv.reader(file)
+        header = next(reader, [])
+        missing = [name for name in NEEDED if name not in header]
+        if missing:
+            raise FileError(
+                f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(header)}. "
+                "Is it a results file of `amortes bench run`?"
+            )
+        place = {name: header.index(name) for name in (*NEEDED, *OPTIONAL) if name in header}
+
+        for cells in reader:
+            try:
+                text = {name: cells[i] for name, i in place.items()}
+                value, regret = _number(text["value"]), _number(text["regret"])
+                if math.isnan(value) and math.isnan(regret):
+                    incomplete += 1
+                    continue
+                key = canonical(text["problem"]), text["method"], int(text["seed"])
+                fit, search, recommend = (_number(text.get(name, "")) for name in SECONDS)
+                rows[key].append(
+                    (
+                        int(text["iteration"]),
+                        value,
+                        regret,
+                        fit,
+                        search,
+                        recommend,
+                        int(text["d"]),
+                        _number(text.get("noise_sd", "")),
+                        text.get("threads", ""),
+                    )
+                )
+            except (ValueError, IndexError) as error:
+                raise FileError(
+                    f"{path}, line {reader.line_num}: {error}. Delete the line, or run again "
+                    "what wrote it."
+                ) from error
+            versions.add(text.get("version", ""))
+            commits.add(text.get("commit", ""))
+    return rows, versions - {""}, commits - {""}, incomplete
+
+
+def _failure(path: Path) -> str:
+    """The run and the last line of its traceback."""
+    lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return f"{lines[0]}: {lines[-1]}" if lines else path.stem
+
+
+def _number(text: str) -> float:
+    return float(text) if text else math.nan
+
+
+def _run(key: Key, rows: Sequence[Row]) -> Run:
+    by_iteration = {row[0]: row for row in rows}
+    ordered = [by_iteration[i] for i in sorted(by_iteration)]
+    numbers = np.array([row[1:6] for row in ordered], dtype=np.float64)
+    d, noise_sd, threads = ordered[-1][6:]
+    return Run(
+        problem=key[0],
+        method=key[1],
+        seed=key[2],
+        d=d,
+        noise_sd=noise_sd,
+        threads=threads,
+        iteration=np.array([row[0] for row in ordered], dtype=np.int64),
+        value=numbers[:, 0],
+        regret=numbers[:, 1],
+        seconds=numbers[:, 2:],
+    )

@@ -1,0 +1,34 @@
+"""All sections of the report in order, by the name that `--only` takes."""
+
+from collections.abc import Callable
+
+from amortes.bench.report.ablation_sections import (
+    noise_section,
+    traces_section,
+    variants_section,
+)
+from amortes.bench.report.comparison_sections import (
+    ranks_section,
+    standings_section,
+    wins_section,
+)
+from amortes.bench.report.coverage import coverage_section
+from amortes.bench.report.curve_sections import accuracy_section, other_section, regret_section
+from amortes.bench.report.hpob_section import hpob_section
+from amortes.bench.report.runtime_section import runtime_section
+from amortes.bench.report.study import Section, Study
+
+SECTIONS: dict[str, Callable[[Study], Section]] = {
+    "regret": regret_section,
+    "accuracy": accuracy_section,
+    "hpob": hpob_section,
+    "real": other_section,
+    "wins": wins_section,
+    "ranks": ranks_section,
+    "standings": standings_section,
+    "runtime": runtime_section,
+    "noise": noise_section,
+    "weights": variants_section,
+    "traces": traces_section,
+    "coverage": coverage_section,
+}

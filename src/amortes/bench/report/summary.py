@@ -1,0 +1,172 @@
+"""The top of the report: what was run, the headline numbers, and where ours is worse."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from amortes.bench.report.comparison_sections import ALL, groups
+from amortes.bench.report.names import MODELS, panel, panel_label, parse_method
+from amortes.bench.report.ranks import average_ranks
+from amortes.bench.report.runtime import speed_ups
+from amortes.bench.report.standings import RIVALS, Standing, standings
+from amortes.bench.report.study import Study, join
+from amortes.bench.report.tables import Table, counted
+from amortes.bench.report.wins import Wins, gp_pairs, win_rate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headline:
+    """A number and what it is."""
+
+    number: str
+    meaning: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What a hurried reader sees."""
+
+    run: str  # one paragraph
+    headlines: Sequence[Headline]
+    worse: Sequence[str]  # comparisons that ours loses clearly
+
+
+def summarise(study: Study) -> Summary:
+    """The summary of a study."""
+    curves = {**study.curves_of("synthetic"), **study.curves_of("noise")}
+    found = standings({**curves, **study.curves_of("lcbench")}, study.published)
+    return Summary(
+        run=_what_was_run(study),
+        headlines=[
+            *_win_headlines(study),
+            *_speed_headlines(study),
+            *_rank_headline(study),
+            *_standing_headlines(found),
+        ],
+        worse=[_sentence(one) for one in found if one.verdict == "worse"],
+    )
+
+
+def headline_table(summary: Summary) -> Table:
+    """The headline numbers."""
+    return Table(
+        name="summary",
+        title=summary.run,
+        columns=["number", "meaning"],
+        rows=[[one.number, one.meaning] for one in summary.headlines],
+    )
+
+
+def run_table(study: Study) -> Table:
+    """The end of every run, for download."""
+    return Table(
+        name="runs",
+        title="The last row of every run",
+        columns=["problem", "method", "seed", "observations", "value", "regret"],
+        rows=[
+            [
+                run.problem,
+                run.method,
+                str(run.seed),
+                str(run.last),
+                *("" if np.isnan(x) else f"{x:.8g}" for x in (run.value[-1], run.regret[-1])),
+            ]
+            for run in study.results.runs
+        ],
+    )
+
+
+def _what_was_run(study: Study) -> str:
+    results = study.results
+    seeds = Counter((run.problem, run.method) for run in results.runs)
+    low, high = min(seeds.values()), max(seeds.values())
+    iterations = sum(len(run.iteration) for run in results.runs)
+    panels = list(dict.fromkeys(panel_label(panel(problem)) for problem in results.problems))
+    versions = f" amortes {join(results.versions)}" if results.versions else ""
+    commits = f" (commit {join(c[:10] for c in results.commits)})" if results.commits else ""
+    each = counted(low, "seed") if low == high else f"{low} to {high} seeds"
+    return (
+        f"{len(results.runs):,} runs with {iterations:,} recorded iterations: "
+        f"{counted(len(results.methods), 'method')} on "
+        f"{counted(len(results.problems), 'problem')} ({'; '.join(panels)}), {each} each."
+        + (f" Made with{versions}{commits}." if versions or commits else "")
+    )
+
+
+def _win_headlines(study: Study) -> list[Headline]:
+    found = []
+    for model in ("fb", "map"):
+        each = [
+            win_rate(study.results, *pair, study.results.problems)
+            for pair in gp_pairs(study.results)
+            if parse_method(pair[1]).model == model
+        ]
+        total = Wins(points=sum(w.points for w in each), n=sum(w.n for w in each))
+        if total.n:
+            low, high = total.interval
+            found.append(
+                Headline(
+                    number=f"{total.rate:.0%}",
+                    meaning=f"wins over the {MODELS[model]} with the same acquisition "
+                    f"(95 % interval {low:.0%} to {high:.0%}, {total.n} pairs)",
+                )
+            )
+    return found
+
+
+def _speed_headlines(study: Study) -> list[Headline]:
+    found = []
+    every = speed_ups(study.results)
+    for model, title in (("fb", "fully Bayesian GP"), ("map-logei", "MAP GP with LogEI")):
+        factors = [one.factor for one in every if model in (one.model, one.theirs)]
+        if factors:
+            mean = float(np.exp(np.mean(np.log(factors))))
+            found.append(
+                Headline(
+                    number=f"{mean:.3g}x",
+                    meaning=f"as fast per suggestion as the {title} (geometric mean; "
+                    f"{min(factors):.2g} to {max(factors):.3g} over problems and acquisitions)",
+                )
+            )
+    return found
+
+
+def _rank_headline(study: Study) -> list[Headline]:
+    group, problems = list(groups(study).items())[-1]
+    ranks = average_ranks(study.results, problems)
+    if len(ranks.mean) < 2:
+        return []
+    best, mean = next(iter(ranks.mean.items()))
+    where = "over all problems" if group == ALL else f"on {group}"
+    return [
+        Headline(
+            number=f"{mean:.1f}",
+            meaning=f"is the best average rank {where}, that of {parse_method(best).label} "
+            f"({len(ranks.mean)} methods)",
+        )
+    ]
+
+
+def _standing_headlines(found: Sequence[Standing]) -> list[Headline]:
+    headlines = []
+    for model in RIVALS:
+        count = Counter(one.verdict for one in found if one.model == model)
+        if count:
+            headlines.append(
+                Headline(
+                    number=f"{count['better']} : {count['level']} : {count['worse']}",
+                    meaning=f"better : level : worse than {MODELS[model]}, counting problems and "
+                    "acquisitions at two standard errors",
+                )
+            )
+    return headlines
+
+
+def _sentence(one: Standing) -> str:
+    return (
+        f"{panel_label(one.problem)}: {parse_method(one.ours).label} reaches {one.our_mean:.2f}, "
+        f"{parse_method(one.theirs).label} {one.their_mean:.2f} after {one.iteration} observations "
+        f"({abs(one.z):.1f} standard errors)."
+    )

@@ -1,0 +1,220 @@
+"""A folder of results: one small file per finished run, and all of them in one tidy table.
+
+    runs/<problem>__<method>__<seed>.csv     a finished run
+    failures/<problem>__<method>__<seed>.txt the traceback of a run that failed
+    results.csv                              all finished runs, one row per observation
+    environment.json                         on what machine, with what versions
+
+Columns of a run and of results.csv, a row for each n from d to N:
+
+    problem, d, noise_sd, method, seed
+    iteration       n: observations so far, which include the d initial ones
+    x, y            the newest observation; x is a JSON list
+    recommended     JSON list; the point believed best after n observations
+    value, regret   of the function, without noise, at that point; regret is empty if unknown
+    fit_seconds, search_seconds, recommend_seconds     what the method took after n observations
+    threads, version, commit
+
+Files are written whole or not at all, by one process, which holds a lock on the folder.
+"""
+
+import contextlib
+import csv
+import fcntl
+import io
+import json
+import os
+import urllib.parse
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from amortes.bench.loop import Record
+from amortes.bench.protocol import Problem
+from amortes.errors import FileError
+from amortes.files import atomic_path, write_text
+
+RESULTS, ENVIRONMENT = "results.csv", "environment.json"
+DIGITS = 9  # of coordinates: float32 pools stay distinct
+COLUMNS = (
+    "problem",
+    "d",
+    "noise_sd",
+    "method",
+    "seed",
+    "iteration",
+    "x",
+    "y",
+    "recommended",
+    "value",
+    "regret",
+    "fit_seconds",
+    "search_seconds",
+    "recommend_seconds",
+    "threads",
+    "version",
+    "commit",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What is to be done: a method on a problem, up to so many observations."""
+
+    problem: str
+    method: str
+    seed: int
+    iterations: int
+
+    @property
+    def filename(self) -> str:
+        """The name of its files, without suffix."""
+        parts = (self.problem, self.method, str(self.seed))
+        return "__".join(urllib.parse.quote(part, safe="@") for part in parts)
+
+    def __str__(self) -> str:
+        return f"{self.problem}, {self.method}, seed {self.seed}"
+
+
+def run_csv(
+    run: Run, problem: Problem, records: Iterable[Record], *, version: str, commit: str
+) -> str:
+    """The file of a finished run."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for record in records:
+        row = vars(record) | {
+            "problem": run.problem,
+            "d": problem.d,
+            "noise_sd": problem.noise_sd,
+            "method": run.method,
+            "seed": run.seed,
+            "version": version,
+            "commit": commit,
+        }
+        for name in ("x", "recommended"):
+            row[name] = json.dumps([round(u, DIGITS) for u in row[name]])
+        for name in ("fit_seconds", "search_seconds", "recommend_seconds"):
+            row[name] = f"{row[name]:.6f}"
+        writer.writerow(row)
+    return text.getvalue()
+
+
+class ResultsFolder:
+    """The folder of a sweep; see the module."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.path = Path(folder)
+
+    def finished(self, run: Run) -> bool:
+        """Whether the run, or a longer one, is there."""
+        return self.iterations(run) >= run.iterations
+
+    def iterations(self, run: Run) -> int:
+        """Observations of the run that is there; 0 if there is none or it is damaged."""
+        rows = self._rows(self._run_file(run))
+        return max((int(row["iteration"]) for row in rows), default=0)
+
+    def failed(self, run: Run) -> bool:
+        """Whether the run was tried in vain."""
+        return self.failure_file(run).exists()
+
+    def failure_file(self, run: Run) -> Path:
+        """Where the traceback of a failed run is."""
+        return self.path / "failures" / f"{run.filename}.txt"
+
+    def put(self, run: Run, text: str) -> None:
+        """Keep the file of a finished run; forget that it ever failed."""
+        write_text(self._run_file(run), text)
+        self.failure_file(run).unlink(missing_ok=True)
+
+    def put_failure(self, run: Run, traceback: str) -> Path:
+        """Keep a traceback; returns where."""
+        write_text(self.failure_file(run), f"{run}\n\n{traceback}")
+        return self.failure_file(run)
+
+    def rows(self, runs: Iterable[Run] | None = None) -> list[dict[str, Any]]:
+        """Rows of all finished runs, or of these, sorted, with numbers as numbers."""
+        if runs is None:
+            files = sorted((self.path / "runs").glob("*.csv"))
+        else:
+            files = [self._run_file(run) for run in runs]
+        found = [_typed(row) for file in files for row in self._rows(file)]
+        return sorted(
+            found, key=lambda r: [r[k] for k in ("problem", "method", "seed", "iteration")]
+        )
+
+    def merge(self) -> Path:
+        """Write results.csv from all finished runs."""
+        files = sorted((self.path / "runs").glob("*.csv"))
+        target = self.path / RESULTS
+        with atomic_path(target) as temporary, temporary.open("w", encoding="utf-8") as file:
+            file.write(",".join(COLUMNS) + "\n")
+            for text in (path.read_text(encoding="utf-8") for path in files):
+                header, _, rows = text.partition("\n")
+                if header == ",".join(COLUMNS):
+                    file.write(rows)
+        return target
+
+    def clear_temporary(self) -> None:
+        """Remove the temporary files that killed sweeps left."""
+        for folder in (self.path, self.path / "runs", self.path / "failures"):
+            for stale in folder.glob(".*.tmp"):
+                stale.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other sweeps out; the system frees the lock when this one is killed."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FileError(
+                    f"Another sweep is writing to {self.path}. Wait for it, stop it, or choose "
+                    "another folder."
+                ) from None
+            except OSError:
+                pass  # a file system without locks, as some networks have
+            yield
+        finally:
+            os.close(handle)
+
+    def _run_file(self, run: Run) -> Path:
+        return self.path / "runs" / f"{run.filename}.csv"
+
+    def _rows(self, path: Path) -> list[dict[str, str]]:
+        """Rows of the file of a run; none if there is none, or it has other columns."""
+        try:
+            with path.open(encoding="utf-8", newline="") as file:
+                reader = csv.DictReader(file)
+                return list(reader) if tuple(reader.fieldnames or ()) == COLUMNS else []
+        except FileNotFoundError:
+            return []
+
+
+def read_results(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """Rows of a results.csv, with numbers as numbers, lists as lists, None for unknown regret."""
+    try:
+        with Path(path).open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            if tuple(reader.fieldnames or ()) != COLUMNS:
+                raise FileError(f"{path} is not a table of results: its columns are others.")
+            return [_typed(row) for row in reader]
+    except FileNotFoundError:
+        raise FileError(f"{path} does not exist; `amortes bench run` makes it.") from None
+
+
+def _typed(row: Mapping[str, str]) -> dict[str, Any]:
+    typed: dict[str, Any] = dict(row)
+    for name in ("d", "seed", "iteration", "threads"):
+        typed[name] = int(row[name])
+    for name in ("noise_sd", "y", "value", "fit_seconds", "search_seconds", "recommend_seconds"):
+        typed[name] = float(row[name])
+    for name in ("x", "recommended"):
+        typed[name] = json.loads(row[name])
+    typed["regret"] = float(row["regret"]) if row["regret"] else None
+    return typed

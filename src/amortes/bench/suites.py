@@ -1,0 +1,109 @@
+"""Named sets of runs: which problems, how many observations, which seeds and methods.
+
+The paper's protocol is 100 observations with 30 seeds on the continuous problems and 50 with 5
+seeds on HPO-B. Defaults here have 10 seeds; `--seeds 0-29` has as many as the paper.
+"""
+
+import dataclasses
+import fnmatch
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from amortes.bench.problems import hpob, lcbench, models, synthetic
+from amortes.bench.problems.registry import HIGH_NOISE
+from amortes.bench.results import Run
+from amortes.errors import ConfigError
+
+# What runs within seconds per step; fully Bayesian baselines (fb-...) are asked for by name.
+METHODS = ("pes", "mes", "jes", "logei", "map-logei", "optuna-tpe", "optuna-gp", "random")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Problems that share a number of observations and seeds."""
+
+    problems: tuple[str, ...]
+    iterations: int = 100
+    seeds: tuple[int, ...] = tuple(range(10))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suite:
+    """Parts, and the methods to run on all of them."""
+
+    parts: tuple[Part, ...]
+    methods: tuple[str, ...] = METHODS
+
+
+_SYNTHETIC = Part(problems=tuple(synthetic.FUNCTIONS))
+_LCBENCH = Part(problems=tuple(lcbench.TASKS))
+_HPOB = Part(problems=hpob.NAMES, iterations=50, seeds=tuple(range(5)))
+
+SUITES: dict[str, Suite] = {
+    "synthetic": Suite(parts=(_SYNTHETIC,)),
+    "noise": Suite(parts=(Part(problems=tuple(f"{p}{HIGH_NOISE}" for p in synthetic.FUNCTIONS)),)),
+    "lcbench": Suite(parts=(_LCBENCH,)),
+    "hpob": Suite(parts=(_HPOB,)),
+    "sklearn": Suite(parts=(Part(problems=tuple(models.TUNINGS), iterations=50),)),
+    "mini": Suite(
+        parts=(
+            Part(problems=("branin", "hartmann4"), iterations=15, seeds=(0, 1, 2)),
+            Part(problems=("sklearn-mlp-wine",), iterations=10, seeds=(0, 1, 2)),
+        ),
+        methods=("jes", "logei", "map-logei", "optuna-tpe", "random"),
+    ),
+    "paper": Suite(parts=(_SYNTHETIC, _LCBENCH, _HPOB)),
+}
+
+
+def plan(
+    suite: str | None,
+    *,
+    problems: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+    iterations: int | None = None,
+) -> list[Run]:
+    """The runs of a suite, ordered so that all problems and methods advance evenly by seed.
+
+    `problems` are names or patterns such as `hpob-5971-*`, which choose from the suite or, without
+    one, from all problems; the rest replaces what the suite says.
+    """
+    chosen = _everything() if suite is None else _named(suite)
+    if suite is None and not problems:
+        raise ConfigError("Nothing to run: give a suite, or problems.")
+    parts = _select(chosen.parts, problems)
+    runs = [
+        Run(problem=problem, method=method, seed=seed, iterations=iterations or part.iterations)
+        for part in parts
+        for seed in seeds or part.seeds
+        for problem in part.problems
+        for method in methods or chosen.methods
+    ]
+    return sorted(runs, key=lambda run: run.seed)
+
+
+def _named(suite: str) -> Suite:
+    if suite not in SUITES:
+        raise ConfigError(f"suite: must be one of {', '.join(SUITES)}, not {suite!r}.")
+    return SUITES[suite]
+
+
+def _everything() -> Suite:
+    families = ("synthetic", "noise", "lcbench", "hpob", "sklearn")
+    return Suite(parts=tuple(part for name in families for part in SUITES[name].parts))
+
+
+def _select(parts: Sequence[Part], patterns: Sequence[str]) -> list[Part]:
+    """The parts with those problems only that a pattern matches; each must match something."""
+    if not patterns:
+        return list(parts)
+    known = [problem for part in parts for problem in part.problems]
+    for pattern in patterns:
+        if not fnmatch.filter(known, pattern):
+            raise ConfigError(f"problems: no {pattern!r} here; there are {', '.join(known)}.")
+    wanted = {problem for pattern in patterns for problem in fnmatch.filter(known, pattern)}
+    return [
+        dataclasses.replace(part, problems=tuple(p for p in part.problems if p in wanted))
+        for part in parts
+    ]

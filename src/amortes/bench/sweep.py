@@ -1,0 +1,132 @@
+"""Many runs: in parallel, one writer, any number of restarts.
+
+Workers compute runs and hand the text of their files to the process that called `sweep`, which
+alone writes. A run is the unit of work: it is there, whole, or it is not; a sweep that was stopped,
+however rudely, goes on with those that are missing. A run that raises an error leaves its traceback
+and does not stop the others; it is not tried again unless asked for.
+"""
+
+import contextlib
+import json
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import amortes
+from amortes.bench.environment import write_environment
+from amortes.bench.loop import optimise
+from amortes.bench.problems.registry import make_problem
+from amortes.bench.protocol import MethodFactory, Problem
+from amortes.bench.results import ENVIRONMENT, ResultsFolder, Run, run_csv
+from amortes.prior.engines import Engine, Made
+
+ProblemMaker = Callable[[str], Problem]
+MethodMaker = Callable[[str], MethodFactory]
+
+
+def named_method(name: str) -> MethodFactory:
+    """The method of this name; imports what methods need, which takes seconds, only now."""
+    from amortes.bench.methods.registry import method_factory
+
+    return method_factory(name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """Heard once at the start (without a run), then after every run."""
+
+    done: int  # runs that need no work any more, failed ones included
+    total: int
+    run: Run | None = None
+    failure: Path | None = None  # where the traceback is, if the run failed
+    seconds_left: float | None = None  # if the runs to come take as long as those of this session
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What a sweep did, and what there is now."""
+
+    finished: int  # of the runs asked for
+    made: int  # of these, in this session
+    failures: list[Path]  # of the runs asked for
+    seconds: float
+
+
+def sweep(
+    folder: Path,
+    runs: Sequence[Run],
+    *,
+    engine: Engine,
+    problem_maker: ProblemMaker = make_problem,
+    method_maker: MethodMaker = named_method,
+    retry_failed: bool = False,
+    progress: Callable[[Progress], None] = lambda heard: None,
+) -> Summary:
+    """Make all runs that are missing, in the order given; merge all there are.
+
+    The makers must be picklable if the engine has other processes.
+    """
+    begin = time.perf_counter()
+    results = ResultsFolder(folder)
+    with results.locked():
+        results.clear_temporary()
+        missing = [run for run in runs if not results.finished(run)]
+        todo = [run for run in missing if retry_failed or not results.failed(run)]
+        commit = write_environment(results.path / ENVIRONMENT)["commit"]
+        task = partial(_perform, todo, problem_maker, method_maker, commit)
+        done = len(runs) - len(todo)
+        progress(Progress(done=done, total=len(runs)))
+        try:
+            # Closing the generator stops the workers, whatever goes wrong here.
+            with contextlib.closing(engine(task, range(len(todo)))) as outcomes:
+                for count, (index, data) in enumerate(outcomes, start=1):
+                    failure = _keep(results, todo[index], data)
+                    rate = (time.perf_counter() - begin) / count
+                    heard = Progress(
+                        done=done + count,
+                        total=len(runs),
+                        run=todo[index],
+                        failure=failure,
+                        seconds_left=rate * (len(todo) - count),
+                    )
+                    progress(heard)
+        finally:
+            results.merge()
+        failures = [run for run in missing if results.failed(run)]
+    return Summary(
+        finished=len(runs) - len(failures),
+        made=len(missing) - len(failures),
+        failures=[results.failure_file(run) for run in failures],
+        seconds=time.perf_counter() - begin,
+    )
+
+
+def _keep(results: ResultsFolder, run: Run, data: bytes) -> Path | None:
+    """Write what a worker returned; if it is a traceback, tell where."""
+    outcome = json.loads(data)
+    if "csv" not in outcome:
+        return results.put_failure(run, outcome["traceback"])
+    results.put(run, outcome["csv"])
+    return None
+
+
+def _perform(
+    runs: Sequence[Run],
+    problem_maker: ProblemMaker,
+    method_maker: MethodMaker,
+    commit: str,
+    index: int,
+) -> Made:
+    """Do one run; the bytes are JSON with the file of the run, or with the traceback."""
+    run = runs[index]
+    try:
+        problem, factory = problem_maker(run.problem), method_maker(run.method)
+        records = optimise(problem, factory, seed=run.seed, iterations=run.iterations)
+        text = run_csv(run, problem, records, version=amortes.__version__, commit=commit)
+        outcome = {"csv": text}
+    except Exception:  # of whatever kind: the others go on
+        outcome = {"traceback": traceback.format_exc()}
+    return index, json.dumps(outcome).encode()

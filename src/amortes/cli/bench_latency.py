@@ -1,0 +1,120 @@
+"""`amortes bench latency`: how long a suggestion takes."""
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import click
+
+from amortes.bench.latency import FULLY_BAYESIAN, LOGEI, OURS, Row, Start, compare, measure_start
+from amortes.cli.bench_search import parse_sizes
+from amortes.cli.console import (
+    ERR,
+    EXIT_FAILED_CHECK,
+    OUT,
+    format_value,
+    json_option,
+    progress,
+    show_rows,
+)
+from amortes.pretrained import load_pretrained
+from amortes.training.export import load_network
+
+POSITIVE = click.IntRange(min=1)
+# What amortes promises.
+AT, MOST_MS = 50, 120.0
+FASTER = {LOGEI: 3.0, FULLY_BAYESIAN: 100.0}
+MOST_IMPORT_SECONDS, MOST_PEAK_MIB = 3.0, 1024.0
+
+BUSY = 0.5
+"""Processes that want to run, above which somebody else is at work."""
+
+
+@click.command()
+@click.argument("weights", required=False, type=click.Path(path_type=Path))
+@click.option("-d", "--dims", "d", type=POSITIVE, default=6, show_default=True,
+              help="Dimensions.")  # fmt: skip
+@click.option("--points", callback=parse_sizes, default="20,50,100,200", show_default=True,
+              metavar="N,N,...", help="Observed points.")  # fmt: skip
+@click.option("--repeats", type=POSITIVE, default=9, show_default=True,
+              help="Datasets of each size; times are medians.")  # fmt: skip
+@click.option("--fully-bayesian", is_flag=True,
+              help="Also JES under MCMC over hyperparameters, once per size: minutes.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--check", is_flag=True, help="Exit with code 1 if a target is missed.")
+@json_option
+def latency(
+    weights: Path | None,
+    d: int,
+    points: tuple[int, ...],
+    repeats: int,
+    fully_bayesian: bool,
+    seed: int,
+    check: bool,
+    as_json: bool,
+) -> None:
+    """Time per suggestion after new data, beside BoTorch, on one thread of this machine.
+
+    Ours is `Optimizer.ask` with the network in WEIGHTS (default: the one that comes with amortes).
+    BoTorch fits a Gaussian process by MAP and maximises LogEI or GIBBON by optimize_acqf (128 raw
+    samples, 10 restarts). Also measures, in a fresh process, the time to import amortes and load
+    the network, and the peak memory.
+
+    \b
+    Examples:
+      amortes bench latency
+      amortes bench latency --points 50 --repeats 21 --check
+      amortes bench latency --fully-bayesian --json > latency.json
+    """
+    if (load := os.getloadavg()[0]) > BUSY:
+        ERR.print(f"[yellow]The machine is busy (load {load:.1f}): times will be too long.[/]")
+    network = load_pretrained()[0] if weights is None else load_network(weights)[0]
+    start = measure_start(d, max(points)) if weights is None else None
+    rows = []
+    with progress("rows") as bar:
+        task = bar.add_task("measuring", total=len(points) * (4 if fully_bayesian else 3), note="")
+        for row in compare(
+            network,
+            d=d,
+            points=points,
+            repeats=repeats,
+            seed=seed,
+            fully_bayesian=fully_bayesian,
+        ):
+            rows.append(row)
+            bar.update(task, advance=1, note=f"n={row.n}")
+    missed = list(misses(rows, start))
+    tables = [dataclasses.asdict(row) for row in rows]
+    if as_json:
+        about = None if start is None else dataclasses.asdict(start)
+        click.echo(json.dumps({"d": d, "rows": tables, "start": about, "missed": missed}, indent=2))
+    else:
+        show_rows(tables, as_json=False, title=f"One suggestion after new data, d = {d}")
+        if start is not None:
+            OUT.print(
+                f"import and load: {format_value(start.import_seconds)} s, "
+                f"peak memory: {format_value(start.peak_mib)} MiB"
+            )
+        for line in missed:
+            ERR.print(f"[yellow]Target missed:[/] {line}")
+    if check and missed:
+        raise click.exceptions.Exit(EXIT_FAILED_CHECK)
+
+
+def misses(rows: list[Row], start: Start | None) -> list[str]:
+    """The targets that these measurements miss, as sentences."""
+    missed = []
+    for row in rows:
+        if row.method == OURS and row.n == AT and row.ms > MOST_MS:
+            missed.append(f"{row.ms:.0f} ms at n = {AT}, wanted at most {MOST_MS:.0f}")
+        if row.method in FASTER and row.times_ours < FASTER[row.method]:
+            missed.append(
+                f"{row.times_ours:.1f} times faster than {row.method} at n = {row.n}, "
+                f"wanted {FASTER[row.method]:.0f}"
+            )
+    if start is not None and start.import_seconds > MOST_IMPORT_SECONDS:
+        missed.append(f"import takes {start.import_seconds:.1f} s, wanted {MOST_IMPORT_SECONDS}")
+    if start is not None and start.peak_mib > MOST_PEAK_MIB:
+        missed.append(f"peak memory is {start.peak_mib:.0f} MiB, wanted {MOST_PEAK_MIB:.0f}")
+    return missed

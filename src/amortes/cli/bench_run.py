@@ -1,0 +1,123 @@
+"""`amortes bench run`: methods on problems, many times."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from amortes.cli.console import EXIT_FAILED_CHECK, json_option, show_rows
+from amortes.cli.prior_corpus import parse_ranges
+from amortes.cli.sweeping import (
+    engine_option,
+    make_engine,
+    parse_names,
+    ray_address_option,
+    retry_option,
+    show_failures,
+    sweep_progress,
+    workers_option,
+)
+
+if TYPE_CHECKING:
+    from amortes.bench.results import Run
+
+SUITES = ("synthetic", "noise", "lcbench", "hpob", "sklearn", "mini", "paper")
+
+
+@click.command()
+@click.option("--suite", type=click.Choice(SUITES), help="Problems with seeds and iterations.")
+@click.option(
+    "--problems",
+    callback=parse_names,
+    metavar="P,P,...",
+    help="Names or patterns (hpob-5971-*), of the suite or, without one, of all problems.",
+)
+@click.option(
+    "--methods",
+    callback=parse_names,
+    metavar="M,M,...",
+    help="Such as jes,jes@kernel-paper,logei,map-logei,fb-jes,optuna-tpe,random.  "
+    "[default: those of the suite]",
+)
+@click.option(
+    "--seeds", callback=parse_ranges, show_default="those of the suite", help="Such as 0-9."
+)
+@click.option(
+    "--iterations",
+    type=click.IntRange(min=1),
+    show_default="those of the suite",
+    help="Observations in all, with the d initial ones.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Folder for the results.",
+)
+@workers_option
+@engine_option
+@ray_address_option
+@retry_option
+@json_option
+@click.pass_context
+def run(
+    ctx: click.Context,
+    suite: str | None,
+    problems: tuple[str, ...],
+    methods: tuple[str, ...],
+    seeds: tuple[int, ...] | None,
+    iterations: int | None,
+    out: Path,
+    workers: int | None,
+    engine: str,
+    ray_address: str | None,
+    retry_failed: bool,
+    as_json: bool,
+) -> None:
+    """Run methods on problems; results go to OUT/results.csv, a row for each observation.
+
+    Can be stopped at any moment, even killed, and started again: finished runs are kept, and only
+    what is missing is done. A run that fails leaves its traceback in OUT/failures, and the others
+    go on; the exit code is then 1. Each run has one thread.
+
+    \b
+    Examples:
+      amortes bench run --suite mini --out out/mini
+      amortes bench run --suite synthetic --methods jes,mes,logei --seeds 0-29 --out out/synthetic
+      amortes bench run --problems branin,hartmann6 --methods fb-jes --seeds 0-2 \\
+          --iterations 50 --out out/fb
+      amortes bench run --suite paper --out out/paper --engine ray --ray-address auto
+    """
+    from amortes.bench.suites import plan
+    from amortes.bench.sweep import sweep
+
+    if suite is None and not problems:
+        raise click.UsageError("Nothing to run: give --suite or --problems.")
+    runs = plan(suite, problems=problems, methods=methods, seeds=seeds or (), iterations=iterations)
+    chosen = make_engine(engine, workers, ray_address)
+    _check(runs)
+    with sweep_progress() as report:
+        summary = sweep(out, runs, engine=chosen, retry_failed=retry_failed, progress=report)
+    row = {
+        "runs": len(runs),
+        "finished": summary.finished,
+        "made": summary.made,
+        "failed": len(summary.failures),
+        "minutes": round(summary.seconds / 60, 2),
+        "results": str(out / "results.csv"),
+    }
+    show_rows([row], as_json=as_json)
+    show_failures(summary.failures)
+    if summary.failures:
+        ctx.exit(EXIT_FAILED_CHECK)
+
+
+def _check(runs: "list[Run]") -> None:
+    """Find unknown methods, missing data and packages now rather than in every run."""
+    from amortes.bench.problems.registry import make_problem
+    from amortes.bench.sweep import named_method
+
+    for method in dict.fromkeys(run.method for run in runs):
+        named_method(method)
+    for problem in {run.problem.partition("-")[0]: run.problem for run in runs}.values():
+        make_problem(problem)

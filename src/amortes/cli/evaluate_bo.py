@@ -1,0 +1,165 @@
+"""`amortes evaluate bo`: weights as an optimiser, on functions of their own prior."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from amortes.cli.bench_search import parse_sizes
+from amortes.cli.console import EXIT_FAILED_CHECK, json_option, show_rows
+from amortes.cli.sweeping import (
+    engine_option,
+    make_engine,
+    parse_names,
+    ray_address_option,
+    retry_option,
+    show_failures,
+    sweep_progress,
+    workers_option,
+)
+from amortes.cli.weights import Weights
+
+
+def _parse_noises(ctx: click.Context, param: click.Parameter, value: str) -> tuple[float, ...]:
+    """Non-negative numbers from "0.02,0.3"."""
+    try:
+        noises = tuple(float(part) for part in value.split(","))
+    except ValueError:
+        noises = (-1.0,)
+    if not all(0.0 <= noise < float("inf") for noise in noises):
+        raise click.BadParameter(f"{value!r} is not a list of sizes such as 0.02,0.3.", ctx, param)
+    return noises
+
+
+def _parse_dims(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...]:
+    return parse_sizes(ctx, param, value) if value is not None else ()
+
+
+@click.command()
+@click.argument("weights", type=Weights())
+@click.option(
+    "--dims",
+    callback=_parse_dims,
+    metavar="D,D,...",
+    help="Dimensions.  [default: 2, 4, 6, 10, as far as the prior goes]",
+)
+@click.option(
+    "--noises",
+    callback=_parse_noises,
+    default="0.02,0.3",
+    show_default=True,
+    metavar="S,S,...",
+    help="Standard deviations of the noise.",
+)
+@click.option(
+    "--functions",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="Functions of each dimension and noise.",
+)
+@click.option(
+    "--evaluations",
+    type=click.IntRange(min=2),
+    default=60,
+    show_default=True,
+    help="Observations of each function, with the d initial ones.",
+)
+@click.option(
+    "--methods",
+    callback=parse_names,
+    default="pes,mes,jes,logei,map-logei,random",
+    show_default=True,
+    metavar="M,M,...",
+    help="pes, mes, jes, ei and logei use the weights.",
+)
+@click.option(
+    "--cache",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for finished runs.  [default: $AMORTES_CACHE or ~/.cache/amortes]",
+)
+@workers_option
+@engine_option
+@ray_address_option
+@retry_option
+@json_option
+@click.pass_context
+def bo(
+    ctx: click.Context,
+    weights: Path,
+    dims: tuple[int, ...],
+    noises: tuple[float, ...],
+    functions: int,
+    evaluations: int,
+    methods: tuple[str, ...],
+    cache: Path | None,
+    workers: int | None,
+    engine: str,
+    ray_address: str | None,
+    retry_failed: bool,
+    as_json: bool,
+) -> None:
+    """Optimise functions drawn from the prior of WEIGHTS with its acquisitions, and with others.
+
+    All methods get the same functions, initial points and noise. Finished runs are kept in the
+    cache, by the content of the weights file: more functions, or other methods, cost only what is
+    new; what is interrupted goes on.
+
+    \b
+    Columns, each over the functions of a row:
+      after n             mean of log10 inference regret after n observations ± standard error
+      wins                share of functions with less regret at the end than logei has; equal
+                          counts half, and so does below 1e-4, the least regret that counts
+      seconds             per step: conditioning, search, recommendation
+
+    \b
+    Examples:
+      amortes evaluate bo kernel.safetensors
+      amortes evaluate bo kernel.safetensors --dims 2,6 --functions 5 --methods jes,logei,random
+    """
+    from amortes.bench.evaluation import Setting, evaluate_optimisation, summarise
+    from amortes.training.export import load_network
+
+    network, _ = load_network(weights)
+    setting = Setting(
+        prior=network.prior,
+        weights=weights.resolve(),
+        dims=dims,
+        noises=noises,
+        functions=functions,
+        evaluations=evaluations,
+        methods=methods,
+    )
+    chosen = make_engine(engine, workers, ray_address)
+    with sweep_progress() as report:
+        rows, failures = evaluate_optimisation(
+            setting, engine=chosen, cache=cache, retry_failed=retry_failed, progress=report
+        )
+    table = summarise(rows, setting)
+    show_rows(
+        table if as_json else [_for_people(row) for row in table],
+        as_json=as_json,
+        title=f"{weights.name} on prior {network.prior.name}",
+    )
+    show_failures(failures)
+    if failures:
+        ctx.exit(EXIT_FAILED_CHECK)
+
+
+def _for_people(row: dict[str, Any]) -> dict[str, Any]:
+    """A row that fits 80 characters: means with their errors, rounded."""
+    shown: dict[str, Any] = {}
+    for name, value in row.items():
+        kind, _, n = name.partition("_")
+        if kind == "regret":
+            shown[f"after_{n}"] = _with_error(value, row[f"error_{n}"])
+        elif kind != "error":
+            name = {"functions": "runs"}.get(name, name)
+            shown[name] = round(value, 3) if isinstance(value, float) else value
+    return shown
+
+
+def _with_error(mean: float | None, error: float | None) -> str:
+    if mean is None:
+        return "-"
+    return f"{mean:.2f}" if error is None else f"{mean:.2f} ±{error:.2f}"

@@ -1,0 +1,215 @@
+"""`amortes optimize`: find the best arguments of a command."""
+
+import contextlib
+import dataclasses
+import json
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.live import Live
+
+from amortes.cli.console import ERR, EXIT_FAILED_CHECK, OUT, json_option
+from amortes.command import view
+from amortes.command.folder import RunFolder
+from amortes.command.outcome import STDERR, ResultFile, last_line
+from amortes.command.run import CommandRun, Plan
+from amortes.command.spacefile import read_space
+from amortes.command.template import Template
+from amortes.optimiser.model import ACQUISITIONS
+from amortes.optimiser.optimizer import Goal, Optimizer
+from amortes.training.export import load_network
+from amortes.training.interrupt import StopRequest
+
+POSITIVE = click.IntRange(min=1)
+REFRESH = 0.25
+"""Seconds between pictures of what is running."""
+
+
+@click.command()
+@click.option("--space", "space_file", type=click.Path(path_type=Path), required=True,
+              help="TOML file with the parameters; see above.")  # fmt: skip
+@click.option("--trials", type=POSITIVE, default=50, show_default=True,
+              help="Evaluations in all, with those of earlier calls.")  # fmt: skip
+@click.option("--jobs", type=POSITIVE, default=1, show_default=True,
+              help="Evaluations at a time.")  # fmt: skip
+@click.option("--goal", type=click.Choice(["minimize", "maximize"]), default="minimize",
+              show_default=True, help="What to do with the number.")  # fmt: skip
+@click.option("--result", "result_key", metavar="FILE:KEY",
+              help="Read the number from a JSON file the command writes to its "
+                   "$AMORTES_TRIAL_FOLDER, such as result.json:loss or result.json:test.loss.  "
+                   "[default: the last line of its output]")  # fmt: skip
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+              help="Stop evaluations that take longer; they count as failed.")  # fmt: skip
+@click.option("--acquisition", type=click.Choice(ACQUISITIONS), default="jes", show_default=True,
+              help="How to choose.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--run", "folder", type=click.Path(path_type=Path, file_okay=False),
+              default=Path("amortes-run"), show_default=True,
+              help="Folder for the state, outputs, plot.png and trials.csv.")  # fmt: skip
+@click.option("--network", "weights", type=click.Path(path_type=Path),
+              help="Weights of your own, from `amortes export`.")  # fmt: skip
+@json_option
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def optimize(
+    space_file: Path,
+    trials: int,
+    jobs: int,
+    goal: Goal,
+    result_key: str | None,
+    timeout: float | None,
+    acquisition: str,
+    seed: int,
+    folder: Path,
+    weights: Path | None,
+    as_json: bool,
+    command: tuple[str, ...],
+) -> None:
+    """Run COMMAND with different arguments, and find those with the best result.
+
+    COMMAND prints a number as its last line ("0.31" or "loss: 0.31"). {name} in its arguments is
+    replaced by the value of a parameter; $AMORTES_NAME in its environment is the same, and
+    config.json in $AMORTES_TRIAL_FOLDER has all of them. A command that fails, prints no number or
+    takes too long is remembered as failed.
+
+    \b
+    Example, a complete one. space.toml:
+      epochs = 20                  # a constant
+      [lr]
+      type = "float"
+      low = 1e-5
+      high = 1e-1
+      log = true
+      [layers]
+      type = "int"
+      low = 1
+      high = 8
+      [act]
+      type = "categorical"         # or "ordinal", if the order means something
+      choices = ["relu", "gelu"]
+      [[constraints]]              # optional: layers + 100 lr <= 9
+      coefficients = { layers = 1, lr = 100 }
+      upper = 9
+
+    \b
+    Then:
+      amortes optimize --space space.toml -- ./train.sh {lr} {layers} {act}
+      amortes optimize --space space.toml --jobs 4 --timeout 600 --goal maximize \\
+          --result result.json:accuracy -- python train.py --config {trial_folder}/config.json
+
+    Ctrl-C stops cleanly. The same command goes on with the run, also after a crash: what was under
+    way is evaluated again. A larger --trials extends a run that is complete. Exit code 1: no
+    evaluation gave a number.
+    """
+    space = read_space(space_file)
+    plan = Plan(
+        template=Template(command, space),
+        trials=trials,
+        jobs=jobs,
+        timeout=timeout,
+        result=None if result_key is None else ResultFile.parse(result_key),
+    )
+    files = RunFolder(folder)
+    with files.locked(), _warnings_on_console():
+        optimizer = files.open(
+            space,
+            goal,
+            acquisition=acquisition,
+            seed=seed,
+            network=None if weights is None else load_network(weights)[0],
+            command=command,
+            result=result_key,
+        )
+        run = CommandRun(optimizer, files, plan)
+        with StopRequest() as stop:
+            _evaluate(run, stop)
+            stopped = len(run.running)
+        if run.trials:
+            files.write_report(optimizer)
+        _conclude(run, optimizer, as_json=as_json)
+    if stop.requested:
+        ERR.print(f"Stopped {view.count(stopped, 'trial')} under way, to be evaluated again.")
+        raise KeyboardInterrupt
+    if not any(trial.status == "done" for trial in run.trials):
+        raise click.exceptions.Exit(EXIT_FAILED_CHECK)
+
+
+def _evaluate(run: CommandRun, stop: StopRequest) -> None:
+    """Go through the trials, showing them."""
+    if waiting := sum(trial.status == "pending" for trial in run.trials):
+        ERR.print(f"Going on; {view.count(waiting, 'trial')} under way when it stopped, again.")
+    elif run.trials:
+        ERR.print(f"Going on after {view.count(len(run.trials), 'trial')}.")
+
+    def picture() -> Any:
+        seconds = {number: process.seconds for number, process in run.running.items()}
+        goal, total = run.optimizer.goal, run.plan.trials
+        return view.show(run.trials, seconds, total=total, goal=goal)
+
+    if not ERR.is_terminal:
+        for ended in run.evaluate(interrupted=lambda: stop.requested):
+            for trial in ended:
+                ERR.print(view.describe(trial), markup=False, highlight=False, soft_wrap=True)
+        return
+    with Live(picture(), console=ERR, auto_refresh=False) as live:
+        drawn = 0.0
+        for ended in run.evaluate(interrupted=lambda: stop.requested):
+            if ended or time.monotonic() - drawn > REFRESH:
+                live.update(picture(), refresh=True)
+                drawn = time.monotonic()
+
+
+def _conclude(run: CommandRun, optimizer: Optimizer, *, as_json: bool) -> None:
+    """Say what was found, and where it is."""
+    done = [trial for trial in run.trials if trial.status == "done"]
+    best = optimizer.best if done else None
+    recommended = optimizer.recommend() if done else None
+    if as_json:
+        found = {
+            "trials": len(run.trials),
+            "failed": sum(trial.status == "failed" for trial in run.trials),
+            "best": None if best is None else best.to_dict(),
+            "recommended": None if recommended is None else dataclasses.asdict(recommended),
+            "folder": str(run.folder.path),
+        }
+        click.echo(json.dumps(found, indent=2))
+        return
+    if best is None or recommended is None:
+        failed = [trial for trial in run.trials if trial.status == "failed"]
+        if failed:
+            last = failed[-1]
+            ERR.print(f"[red]No number from {view.count(len(failed), 'trial')}.[/] The last one:")
+            ERR.print(last.reason or "", markup=False, soft_wrap=True)
+            if line := last_line(run.folder.trial(last.number) / STDERR):
+                ERR.print(line, markup=False, soft_wrap=True)
+            ERR.print(f"Its outputs are in {run.folder.trial(last.number)}.", soft_wrap=True)
+        return
+    _say(f"best observed     {view.number(best.value)}   {_arguments(best.config)}")
+    interval = f"{view.number(recommended.lower)} to {view.number(recommended.upper)}"
+    _say(f"recommended       {view.number(recommended.mean)}   {_arguments(recommended.config)}")
+    _say(f"                  {recommended.level:.0%} of evaluations between {interval}")
+    _say(f"Wrote {run.folder.plot} and {run.folder.csv}")
+
+
+def _arguments(config: dict[str, Any]) -> str:
+    return " ".join(f"{name}={view.number(value)}" for name, value in config.items())
+
+
+def _say(line: str) -> None:
+    OUT.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def _warnings_on_console() -> Iterator[None]:
+    """Warnings as sentences, without the place in the source."""
+
+    def show(message: Warning | str, *rest: Any, **more: Any) -> None:
+        ERR.print("[yellow]Note:[/]", end=" ")
+        ERR.print(str(message), markup=False, soft_wrap=True)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield

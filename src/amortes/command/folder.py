@@ -1,0 +1,142 @@
+"""The folder of a run: everything it needs to go on, and everything it found.
+
+    state.json          the optimiser with all trials, replaced after each change
+    command.json        the command, so that another one is not mixed in
+    trials/0007/        config.json, stdout.txt, stderr.txt and what the command writes there
+    trials.csv          one line per trial
+    plot.png            results, and the model along each parameter
+
+The last two are written at the end of a call, however it ends.
+"""
+
+import contextlib
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from amortes.errors import ConfigError
+from amortes.files import atomic_path, read_json, write_json, write_text
+from amortes.nets.base import Network
+from amortes.optimiser.optimizer import Goal, Optimizer
+from amortes.optimiser.space import Space
+from amortes.optimiser.trials import Trial
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Names of the files, and how they are read and written."""
+
+    path: Path
+
+    @property
+    def state(self) -> Path:
+        """The optimiser."""
+        return self.path / "state.json"
+
+    @property
+    def command(self) -> Path:
+        """What is optimised."""
+        return self.path / "command.json"
+
+    @property
+    def csv(self) -> Path:
+        """The trials as a table."""
+        return self.path / "trials.csv"
+
+    @property
+    def plot(self) -> Path:
+        """The figure."""
+        return self.path / "plot.png"
+
+    def trial(self, number: int) -> Path:
+        """The folder of a trial; absolute, as commands may change theirs."""
+        return (self.path / "trials" / f"{number:04d}").absolute()
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from working in this folder at the same time."""
+        import fcntl  # only on POSIX
+
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / ".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # ends with the process
+            except OSError:
+                raise ConfigError(
+                    f"another process is optimising in {self.path}; wait, stop that one, or give "
+                    f"another folder with --run."
+                ) from None
+            yield
+
+    def open(
+        self,
+        space: Space,
+        goal: Goal,
+        *,
+        acquisition: str,
+        seed: int,
+        network: Network[Any] | None,
+        command: Sequence[str],
+        result: str | None,
+    ) -> Optimizer:
+        """A new optimiser, or the one of the run this folder holds, if it is the same run."""
+        about: dict[str, Any] = {"command": list(command), "result": result}
+        if not self.state.exists():
+            optimizer = Optimizer(space, goal, acquisition=acquisition, seed=seed, network=network)
+            write_json(self.command, about)
+            optimizer.save(self.state)
+            return optimizer
+        optimizer = Optimizer.load(self.state, network=network)
+        state, before = optimizer.state, read_json(self.command)
+        asked = {"goal": goal, "acquisition": acquisition, "seed": seed, **about}
+        for name, now in asked.items():
+            then = before[name] if name in about else state[name]
+            if then != now:
+                raise ConfigError(
+                    f"{name}: the run in {self.path} has {_short(then)}, not {_short(now)}. "
+                    f"{self._advice}"
+                )
+        if optimizer.space.to_dict() != space.to_dict():
+            raise ConfigError(
+                f"space: the run in {self.path} has the parameters "
+                f"{_short(optimizer.space.to_dict()['parameters'])}, not those of this file. "
+                f"{self._advice}"
+            )
+        return optimizer
+
+    @property
+    def _advice(self) -> str:
+        return "Give the same again to go on, or another folder with --run to begin anew."
+
+    def write_report(self, optimizer: Optimizer) -> None:
+        """Write the table and the figure."""
+        write_text(self.csv, as_csv(optimizer.trials))
+        with atomic_path(self.plot) as temporary:
+            optimizer.plot().savefig(temporary, format="png", dpi=130)
+
+
+def as_csv(trials: Sequence[Trial]) -> str:
+    """A header and one line per trial; values that are no text or number as JSON."""
+    out = io.StringIO()
+    names = list(trials[0].config) if trials else []
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["trial", "status", "value", *names, "reason"])
+    for trial in trials:
+        cells = [
+            v if isinstance(v, str | int | float) and not isinstance(v, bool) else json.dumps(v)
+            for v in trial.config.values()
+        ]
+        value = "" if trial.value is None else repr(trial.value)
+        writer.writerow([trial.number, trial.status, value, *cells, trial.reason or ""])
+    return out.getvalue()
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list):
+        value = " ".join(value)
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."

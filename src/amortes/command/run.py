@@ -1,0 +1,128 @@
+"""The loop of `amortes optimize`: ask, start a process, read its answer, tell, save.
+
+One thread: processes are looked at every few hundredths of a second, and their outputs go to files,
+so nothing blocks. The state is saved after every ask and every tell; a trial that was under way
+when a run ended is still pending in it, and is evaluated again from its beginning.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from amortes.command.folder import RunFolder
+from amortes.command.outcome import Answer, ResultFile, read_answer
+from amortes.command.process import Guard, Process, fresh_folder, stop
+from amortes.command.template import Template
+from amortes.files import write_json
+from amortes.optimiser.optimizer import Optimizer
+from amortes.optimiser.trials import Trial
+
+POLL = 0.03
+"""Seconds between looks at the processes."""
+HOPELESS = 10
+"""Failures without a single success after which there is no point in going on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How to evaluate, and how often."""
+
+    template: Template
+    trials: int
+    jobs: int = 1
+    timeout: float | None = None
+    result: ResultFile | None = None
+
+
+class CommandRun:
+    """The evaluations of one call of `amortes optimize`."""
+
+    def __init__(self, optimizer: Optimizer, folder: RunFolder, plan: Plan) -> None:
+        self.optimizer, self.folder, self.plan = optimizer, folder, plan
+        self.trials = optimizer.trials
+        self.running: dict[int, Process] = {}  # by the number of the trial
+        self._again = [trial for trial in self.trials if trial.status == "pending"]
+        self._failed = 0
+        self._succeeded = any(trial.status == "done" for trial in self.trials)
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether too much has failed, and nothing worked."""
+        return self._failed >= HOPELESS and not self._succeeded
+
+    def evaluate(self, *, interrupted: Callable[[], bool]) -> Iterator[list[Trial]]:
+        """Run until all is done or `interrupted`; yields, at every look, the trials that ended."""
+        with Guard() as guard:
+            try:
+                while True:
+                    yield self._collect(guard)
+                    if interrupted():
+                        return
+                    while len(self.running) < self.plan.jobs and (trial := self._next()):
+                        if not_started := self._start(trial, guard):
+                            yield [not_started]
+                        if interrupted():
+                            return
+                    if not self.running:
+                        return
+                    time.sleep(POLL)
+            finally:
+                stop(self.running.values())
+
+    def _next(self) -> Trial | None:
+        """The next trial to start: first those an earlier call left, then new ones."""
+        if self._again:
+            return self._again.pop(0)
+        if len(self.trials) >= self.plan.trials or self.hopeless:
+            return None
+        trial = self.optimizer.ask()
+        self._save()
+        return trial
+
+    def _start(self, trial: Trial, guard: Guard) -> Trial | None:
+        """Start a trial; returns it if that failed."""
+        folder = fresh_folder(self.folder.trial(trial.number))
+        write_json(folder / "config.json", trial.config)
+        words = self.plan.template.fill(trial.config, trial.number, folder)
+        variables = self.plan.template.environment(trial.config, trial.number, folder)
+        try:
+            process = Process(words, folder, variables)
+        except OSError as error:
+            return self._tell(trial.number, Answer(reason=f"could not start {words[0]}: {error}"))
+        guard.begin(process)
+        self.running[trial.number] = process
+        return None
+
+    def _collect(self, guard: Guard) -> list[Trial]:
+        """Tell what has ended since the last look."""
+        ended = []
+        limit = self.plan.timeout
+        for number, process in list(self.running.items()):
+            code = process.poll()
+            if code is not None:
+                answer = read_answer(process.folder, code, self.plan.result)
+            elif limit is not None and process.seconds > limit:
+                stop([process])
+                answer = Answer(reason=f"took longer than {limit:g} seconds")
+            else:
+                continue
+            guard.end(process)
+            del self.running[number]
+            ended.append(self._tell(number, answer))
+        return ended
+
+    def _tell(self, number: int, answer: Answer) -> Trial:
+        trial = self.optimizer.tell(
+            self.trials[number],
+            answer.value,
+            failed=answer.value is None,
+            reason=answer.reason,
+        )
+        self._succeeded |= trial.status == "done"
+        self._failed += trial.status == "failed"
+        self._save()
+        return trial
+
+    def _save(self) -> None:
+        self.optimizer.save(self.folder.state)
+        self.trials = self.optimizer.trials

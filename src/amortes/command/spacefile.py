@@ -1,0 +1,98 @@
+"""A search space in a TOML file.
+
+    epochs = 20                        # a constant
+
+    [lr]
+    type = "float"
+    low = 1e-5
+    high = 1e-1
+    log = true
+
+    [layers]
+    type = "int"
+    low = 1
+    high = 8
+
+    [act]
+    type = "categorical"               # or "ordinal", if the order means something
+    choices = ["relu", "gelu"]
+
+    [[constraints]]                    # 8 layers + width <= 96
+    coefficients = { layers = 8, width = 1 }
+    upper = 96
+
+A table is a parameter, anything else at the top a constant.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from amortes.errors import ConfigError, FileError
+from amortes.optimiser.constraints import Linear
+from amortes.optimiser.space import KINDS, Space
+
+CONSTRAINTS = "constraints"
+# What a table of each type must have, and may have.
+NUMBER = (("low", "high"), ("log",))
+LIST = (("choices",), ())
+KEYS = {"float": NUMBER, "int": NUMBER, "ordinal": LIST, "categorical": LIST}
+
+
+def read_space(path: Path) -> Space:
+    """The space in a file; errors name the file and the key."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileError(f"{path} does not exist.") from None
+    except IsADirectoryError:
+        raise FileError(f"{path} is a folder, not a TOML file.") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise FileError(f"{path} is not valid TOML: {error}.") from None
+    try:
+        constraints = _constraints(tables.pop(CONSTRAINTS, []))
+        return Space({name: _entry(name, entry) for name, entry in tables.items()}, constraints)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _entry(name: str, entry: Any) -> Any:
+    """A parameter from its table; anything but a table is a constant."""
+    if not isinstance(entry, Mapping):
+        return entry
+    fields = dict(entry)
+    kind = fields.pop("type", None)
+    if kind not in KEYS:
+        found = "is missing" if kind is None else f"is {kind!r}"
+        raise ConfigError(f"[{name}] type {found}; it must be one of {', '.join(KEYS)}.")
+    needed, optional = KEYS[kind]
+    allowed = (*needed, *optional)
+    for key in fields:
+        if key not in allowed:
+            raise ConfigError(f"[{name}] has no key {key!r}; {kind} has {', '.join(allowed)}.")
+    for key in needed:
+        if key not in fields:
+            raise ConfigError(f"[{name}] {key} is missing; {kind} needs {' and '.join(needed)}.")
+    if not isinstance(fields.get("log", False), bool):
+        raise ConfigError(f"[{name}] log must be true or false, not {fields['log']!r}.")
+    try:
+        return KINDS[kind](**fields)
+    except ConfigError as error:
+        raise ConfigError(f"[{name}] {error}") from None
+
+
+def _constraints(tables: Any) -> list[Linear]:
+    if not isinstance(tables, list):
+        raise ConfigError(f"{CONSTRAINTS} must be written as [[{CONSTRAINTS}]], not {tables!r}.")
+    constraints = []
+    for i, table in enumerate(tables, 1):
+        if not isinstance(table, Mapping) or set(table) != {"coefficients", "upper"}:
+            raise ConfigError(
+                f"[[{CONSTRAINTS}]] number {i} must have coefficients and upper, not {table!r}."
+            )
+        try:
+            constraints.append(Linear(**table))
+        except ConfigError as error:
+            raise ConfigError(f"[[{CONSTRAINTS}]] number {i}: {error}") from None
+    return constraints

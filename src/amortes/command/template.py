@@ -1,0 +1,81 @@
+"""A command with placeholders, and how a config gets into it.
+
+    ./train.sh {lr} --layers={layers}      values in place of {name}; {{name}} stays as {name}
+    $AMORTES_LR, $AMORTES_LAYERS           the same values in the environment
+    $AMORTES_TRIAL_FOLDER                  a folder of the trial's own, also {trial_folder}
+    $AMORTES_TRIAL_FOLDER/config.json      the whole config
+
+Strings are passed as they are, everything else as JSON has it (numbers in full precision, true,
+false, null).
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from amortes.errors import ConfigError
+from amortes.optimiser.space import Config, Space
+
+FOLDER, NUMBER = "trial_folder", "trial_number"
+PREFIX = "AMORTES_"
+# A brace after $ belongs to a shell: ${HOME}.
+PLACEHOLDER = re.compile(r"\{\{([\w.-]+)\}\}|(?<!\$)\{([\w.-]+)\}")
+
+
+@dataclass(frozen=True)
+class Template:
+    """The words of a command, checked against the names of a space."""
+
+    words: Sequence[str]
+    space: Space
+
+    def __post_init__(self) -> None:
+        if not self.words:
+            raise ConfigError("the command is missing; give it after --.")
+        names = [*self.space.parameters, FOLDER, NUMBER]
+        for word in self.words:
+            for literal, name in PLACEHOLDER.findall(word):
+                if not literal and name not in names:
+                    raise ConfigError(
+                        f"the command has {{{name}}}, but there is no such parameter; there are "
+                        f"{', '.join(names)}. Write {{{{{name}}}}} for {{{name}}} itself."
+                    )
+        variables = [variable(name) for name in names]
+        if twice := {name for name in variables if variables.count(name) > 1}:
+            raise ConfigError(
+                f"two parameters would both be the environment variable {min(twice)}; "
+                f"rename one of them."
+            )
+        program = self.words[0]
+        if not PLACEHOLDER.search(program) and shutil.which(program) is None:
+            raise ConfigError(
+                f"there is no program {program!r} to run, or it is not executable "
+                f"(`chmod +x` makes a script executable)."
+            )
+
+    def fill(self, config: Config, number: int, folder: Path) -> list[str]:
+        """The words with the values of a config."""
+        values = _values(config, number, folder)
+        return [
+            PLACEHOLDER.sub(lambda match: f"{{{match[1]}}}" if match[1] else values[match[2]], word)
+            for word in self.words
+        ]
+
+    @staticmethod
+    def environment(config: Config, number: int, folder: Path) -> dict[str, str]:
+        """Variables to add to the environment."""
+        return {variable(name): text for name, text in _values(config, number, folder).items()}
+
+
+def variable(name: str) -> str:
+    """The environment variable of a parameter: AMORTES_ and its name in capitals."""
+    return PREFIX + re.sub(r"\W", "_", name).upper()
+
+
+def _values(config: Mapping[str, Any], number: int, folder: Path) -> dict[str, str]:
+    values = {**config, FOLDER: str(folder), NUMBER: number}
+    return {k: v if isinstance(v, str) else json.dumps(v) for k, v in values.items()}

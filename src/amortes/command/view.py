@@ -1,0 +1,92 @@
+"""What a run looks like while it runs: a table of its trials, and how the best value developed."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from amortes.optimiser.optimizer import Goal
+from amortes.optimiser.trials import Trial
+
+BARS = "▁▂▃▄▅▆▇█"
+WIDTH = 48
+"""Characters of a sparkline."""
+ROWS = 12
+"""Trials shown, the newest."""
+STYLES = {"done": "", "failed": "red", "pending": "yellow"}
+
+
+def best_so_far(trials: Sequence[Trial], goal: Goal) -> list[float]:
+    """The best value after each trial that is done."""
+    choose = max if goal == "maximize" else min
+    best: list[float] = []
+    for trial in trials:
+        if trial.value is not None:
+            best.append(choose(best[-1], trial.value) if best else trial.value)
+    return best
+
+
+def sparkline(values: Sequence[float], limits: tuple[float, float] | None = None) -> str:
+    """A bar per value, from the smallest to the largest or between limits; some of very many."""
+    if len(values) > WIDTH:
+        values = [values[(i + 1) * len(values) // WIDTH - 1] for i in range(WIDTH)]
+    if not values:
+        return ""
+    low, high = limits or (min(values), max(values))
+    top = len(BARS) - 1
+    scale = top / (high - low) if high > low else 0.0
+    return "".join(BARS[round((value - low) * scale)] for value in values)
+
+
+def show(
+    trials: Sequence[Trial], seconds: Mapping[int, float], *, total: int, goal: Goal
+) -> RenderableType:
+    """The view; `seconds` are those of the trials under way, by number."""
+    best = best_so_far(trials, goal)
+    ended = sum(trial.status != "pending" for trial in trials)
+    failed = sum(trial.status == "failed" for trial in trials)
+    line = Text(f"{ended} of {total} trials", style="bold")
+    line.append(f", {failed} failed" if failed else "", style="red")
+    if best:
+        line.append(f"   best {number(best[-1])} ")
+        line.append(sparkline(best), style="green")
+    names = list(trials[0].config) if trials else []
+    table = Table(box=None, pad_edge=False)
+    table.add_column("trial", justify="right")
+    table.add_column("value", justify="right")
+    for name in names:
+        table.add_column(Text(name), justify="right", overflow="ellipsis", no_wrap=True)
+    table.add_column("", overflow="ellipsis", no_wrap=True)
+    for trial in trials[-ROWS:]:
+        style = STYLES[trial.status]
+        if best and trial.value == best[-1]:
+            style = "bold green"
+        cells = [Text(number(value)) for value in trial.config.values()]
+        note = trial.reason or ""
+        if trial.status == "pending":
+            note = f"{seconds[trial.number]:.0f} s" if trial.number in seconds else "waiting"
+        table.add_row(str(trial.number), _value(trial), *cells, Text(note), style=style)
+    return Group(line, table)
+
+
+def describe(trial: Trial) -> str:
+    """One line about a trial that ended, for output that is not a terminal."""
+    config = " ".join(f"{name}={number(value)}" for name, value in trial.config.items())
+    outcome = f"failed, {trial.reason}" if trial.value is None else number(trial.value)
+    return f"trial {trial.number}: {outcome}  ({config})"
+
+
+def count(n: int, noun: str) -> str:
+    """A number and its noun: 1 trial, 2 trials."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def number(value: Any) -> str:
+    """Numbers with five significant digits, anything else as it is."""
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+def _value(trial: Trial) -> str:
+    return {"failed": "failed", "pending": "running"}.get(trial.status) or number(trial.value)

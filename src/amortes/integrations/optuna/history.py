@@ -1,0 +1,99 @@
+"""What the trials of a study say about one search space.
+
+    complete         a result; one that is not finite, a failure
+    failed, pruned   a failure. A pruned trial has no value that compares with those of complete
+                     ones, but it says that its surroundings are not worth finishing.
+    running          pending, with the parameters suggested so far or planned in this process
+
+Trials without some parameter of the space, with another distribution for it, or with a value
+outside it say nothing.
+"""
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from optuna.distributions import BaseDistribution
+from optuna.trial import FrozenTrial, TrialState
+
+from amortes.integrations.optuna.structure import Distributions
+from amortes.integrations.optuna.translate import Translation
+from amortes.optimiser.space import Config
+from amortes.optimiser.trials import Ledger, Outcome
+
+RECENT = datetime.timedelta(minutes=1)
+"""A trial that began longer ago and has no parameters yet is not just being suggested."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Parameters chosen for a trial, which Optuna learns of one by one."""
+
+    distributions: dict[str, BaseDistribution] = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, distributions: Distributions, params: dict[str, Any]) -> None:
+        """Remember more parameters; those chosen before give way."""
+        self.params.update(params)
+        self.distributions.update({name: distributions[name] for name in params})
+
+
+def record(
+    translation: Translation, trials: Sequence[FrozenTrial], plans: dict[int, Plan]
+) -> Ledger:
+    """The trials that say something about the space; plans are by number."""
+    ledger = Ledger(translation.space)
+    for trial in trials:
+        config = known(translation, trial, plans)
+        if config is None or len(config) < len(translation.distributions):
+            continue
+        opened = ledger.open(config)
+        if trial.state == TrialState.COMPLETE:
+            ledger.close(opened.number, Outcome.of(trial.value, None, False, None))
+        elif trial.state.is_finished():
+            ledger.close(opened.number, Outcome.of(None, None, True, None))
+    return ledger
+
+
+def undecided(
+    translation: Translation,
+    trials: Sequence[FrozenTrial],
+    plans: dict[int, Plan],
+    now: FrozenTrial,
+) -> list[Config]:
+    """What is known of the configs that other processes are just choosing for earlier trials.
+
+    Configs of which a part is known are of any trial: the rest is chosen, but not stored yet.
+    """
+    configs = []
+    for trial in trials:
+        if trial.state != TrialState.RUNNING or not _is_recent(trial, now):
+            continue
+        config = known(translation, trial, plans)
+        if config is None or len(config) == len(translation.distributions):
+            continue
+        if config or trial.number < now.number:
+            configs.append(config)
+    return configs
+
+
+def known(translation: Translation, trial: FrozenTrial, plans: dict[int, Plan]) -> Config | None:
+    """What is known of a trial's config, also by its conditions; None if outside the space."""
+    params, distributions = trial.params, trial.distributions
+    if not trial.state.is_finished() and trial.number in plans:
+        plan = plans[trial.number]
+        params, distributions = plan.params | params, plan.distributions | distributions
+    shared = translation.distributions.keys() & params.keys()
+    if any(distributions[name] != translation.distributions[name] for name in shared):
+        return None
+    try:
+        return translation.space.fill(translation.to_values({n: params[n] for n in shared}))
+    except ValueError:
+        return None
+
+
+def _is_recent(trial: FrozenTrial, now: FrozenTrial) -> bool:
+    if trial.datetime_start is None or now.datetime_start is None:
+        return False
+    return now.datetime_start - trial.datetime_start < RECENT

@@ -1,0 +1,290 @@
+"""A sampler for Optuna.
+
+All parameters are chosen jointly, by the network fitted to all results; which of them depend on
+others is learned (`structure`). A parameter that comes up besides (in a branch not seen before, or
+with a range that has changed) is chosen by the network fitted to the trials that have it too, given
+what the trial already has. Where there is no result yet, values are drawn uniformly.
+
+Everything is a pure function of the seed, the number of the trial and the study so far. Workers
+with one storage therefore need no other contact: the trials of others are pending points, and
+trial numbers, which the storage makes unique, keep random choices apart. A trial that another
+worker is just choosing parameters for is imagined to get those that the network would choose.
+"""
+
+import contextlib
+import secrets
+import threading
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from amortes.errors import ConfigError
+from amortes.integrations.optuna.history import Plan, known, record, undecided
+from amortes.integrations.optuna.structure import Distributions, Structure
+from amortes.integrations.optuna.translate import Translation, constant
+from amortes.nets.base import Network
+from amortes.optimiser.design import sample
+from amortes.optimiser.model import ACQUISITIONS
+from amortes.optimiser.optimizer import MOST_INITIAL
+from amortes.optimiser.suggest import Suggester
+from amortes.pretrained import load_pretrained
+from amortes.random import generator
+
+MOST_IMAGINED = 8
+"""Trials imagined at once: each takes as long as a suggestion."""
+
+
+class AmortesSampler(BaseSampler):
+    """Chooses parameters by entropy search (or expected improvement), learned in advance.
+
+        study = optuna.create_study(sampler=AmortesSampler(seed=0))
+        study.optimize(objective, n_trials=50)
+
+    For one objective, minimised or maximised, and any search space: linear, logarithmic, stepped
+    and categorical parameters, conditional ones too. Safe with `n_jobs` and with several processes
+    on one storage. Failed and pruned trials, and values that are not finite, are not learned from,
+    but where they accumulate is avoided.
+
+    acquisition: pes, mes or jes (information about the optimum), ei or logei.
+    seed: default a random one.
+    n_startup_trials: number of results, or trials under way, before the network chooses; until
+        then parameters are spread evenly. Default one more than coordinates, at most 10.
+    network: what predicts; default the one that comes with amortes.
+    independent_sampler: what chooses parameters that come up besides those chosen jointly, also
+        of the first trial; default the network, or chance, as described in the module.
+    """
+
+    def __init__(
+        self,
+        *,
+        acquisition: str = "jes",
+        seed: int | None = None,
+        n_startup_trials: int | None = None,
+        network: Network[Any] | None = None,
+        independent_sampler: BaseSampler | None = None,
+    ) -> None:
+        if acquisition not in ACQUISITIONS:
+            raise ConfigError(
+                f"acquisition: must be one of {', '.join(ACQUISITIONS)}, not {acquisition!r}."
+            )
+        _check_int("seed", seed, 0)
+        _check_int("n_startup_trials", n_startup_trials, 1)
+        if not isinstance(network, Network | None):
+            raise ConfigError(f"network: must be an amortes Network, not {network!r}.")
+        if not isinstance(independent_sampler, BaseSampler | None):
+            raise ConfigError(
+                f"independent_sampler: must be a sampler of Optuna, not {independent_sampler!r}."
+            )
+        self._acquisition, self._initial = acquisition, n_startup_trials
+        self._seed = _any_seed() if seed is None else seed
+        self._network, self._independent_sampler = network, independent_sampler
+        self._plans: dict[str, dict[int, Plan]] = {}  # by study and number, of trials under way
+        self._warned: set[str] = set()
+        self._lock = threading.RLock()
+
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """The parameters of complete trials, with one distribution each."""
+        _check_single_objective(study)
+        trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        return self._within_reach(Structure.learn(trials)).distributions
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Values of these parameters, chosen jointly; of those that depend on others, if active."""
+        _check_single_objective(study)
+        with self._lock:
+            trials = study.get_trials(deepcopy=False)
+            complete = [other for other in trials if other.state == TrialState.COMPLETE]
+            structure = Structure.learn(complete, search_space)
+            if not structure.distributions:
+                return {}
+            partial = _have_more(complete, structure.distributions)
+            return self._choose(study, trial, trials, structure, partial=partial, imagine=True)
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """The value of a parameter outside the relative search space."""
+        _check_single_objective(study)
+        if self._independent_sampler is not None:
+            return self._independent_sampler.sample_independent(
+                study, trial, param_name, param_distribution
+            )
+        if param_distribution.single():
+            return constant(param_distribution)
+        with self._lock:
+            plan = self._plans_of(study).get(trial.number, Plan())
+            if plan.distributions.get(param_name) == param_distribution:
+                return plan.params[param_name]
+            return self._branch(study, trial, param_name, param_distribution)
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Tell the independent sampler, if there is one."""
+        if self._independent_sampler is not None:
+            self._independent_sampler.before_trial(study, trial)
+
+    def after_trial(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Sequence[float] | None,
+    ) -> None:
+        """Forget the plan of the trial."""
+        with self._lock:
+            self._plans_of(study).pop(trial.number, None)
+        if self._independent_sampler is not None:
+            self._independent_sampler.after_trial(study, trial, state, values)
+
+    def reseed_rng(self) -> None:
+        """Continue with another, random seed, as Optuna has each worker of `n_jobs` do."""
+        with self._lock:
+            self._seed = _any_seed()
+        if self._independent_sampler is not None:
+            self._independent_sampler.reseed_rng()
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {name: v for name, v in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.RLock())
+
+    def _plans_of(self, study: Study) -> dict[int, Plan]:
+        return self._plans.setdefault(study.study_name, {})
+
+    def _branch(
+        self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
+    ) -> Any:
+        """The value of a parameter, chosen with all that come with it in other trials."""
+        trials = study.get_trials(deepcopy=False)
+        peers = [
+            other
+            for other in trials
+            if other.state == TrialState.COMPLETE and other.distributions.get(name) == distribution
+        ]
+        if not peers:
+            return self._draw(trial, name, distribution)
+        structure = self._within_reach(Structure.learn(peers))
+        partial = _have_more(peers, structure.distributions)
+        # What the trial has in common with all of them makes no difference.
+        same = {
+            shared
+            for shared in structure.shared.distributions.keys() & trial.params.keys()
+            if all(peer.params[shared] == trial.params[shared] for peer in peers)
+        }
+        structure = structure.without(same - {name})
+        chosen = self._choose(study, trial, trials, structure, partial=partial, imagine=False)
+        return chosen[name]
+
+    def _within_reach(self, structure: Structure) -> Structure:
+        """The structure, without conditional parameters if they are too many for the network."""
+        if not structure.conditions:
+            return structure
+        fits = Translation(structure).space.d <= self._predictor().prior.max_dim
+        return structure if fits else structure.shared
+
+    def _predictor(self) -> Network[Any]:
+        return load_pretrained()[0] if self._network is None else self._network
+
+    def _choose(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        trials: list[FrozenTrial],
+        structure: Structure,
+        *,
+        partial: bool,
+        imagine: bool,
+    ) -> dict[str, Any]:
+        """Parameters, with the values of those that the trial has; remembered as its plan."""
+        plans = self._plans_of(study)
+        others = [other for other in trials if other.number != trial.number]
+        with _on_cpu():
+            translation = Translation(structure)
+            suggester = self._suggester(study, translation, others, plans, partial)
+            if imagine:
+                for config in undecided(translation, others, plans, trial)[:MOST_IMAGINED]:
+                    suggester.ledger.open(suggester.next(config))
+            # A value outside its range, as `enqueue_trial` allows, is as good as none.
+            given = known(translation, trial, {}) or {}
+            params = translation.to_params(suggester.next(given))
+        plans.setdefault(trial.number, Plan()).add(structure.distributions, params)
+        return params
+
+    def _suggester(
+        self,
+        study: Study,
+        translation: Translation,
+        trials: Sequence[FrozenTrial],
+        plans: dict[int, Plan],
+        partial: bool,
+    ) -> Suggester:
+        default = min(translation.space.d + 1, MOST_INITIAL)
+        return Suggester(
+            self._predictor(),
+            record(translation, trials, plans),
+            maximise=study.directions[0] == StudyDirection.MAXIMIZE,
+            acquisition=self._acquisition,
+            seed=self._seed,
+            initial=default if self._initial is None else self._initial,
+            cost=None,
+            partial=partial,
+            warned=self._warned,
+        )
+
+    def _draw(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
+        """A uniform value, a function of the seed, the trial and the name."""
+        with _on_cpu():
+            translation = Translation(Structure({name: distribution}, {}))
+            rng = generator(self._seed, trial.number, zlib.crc32(name.encode()))
+            config = translation.space.decode(sample(translation.space, 1, rng)[0])
+        return translation.to_params(config)[name]
+
+
+def _have_more(trials: list[FrozenTrial], distributions: Distributions) -> bool:
+    """Whether some of the trials have parameters besides these, other than constants."""
+    return any(
+        name not in distributions and not d.single()
+        for trial in trials
+        for name, d in trial.distributions.items()
+    )
+
+
+def _check_single_objective(study: Study) -> None:
+    if len(study.directions) > 1:
+        raise ConfigError(
+            f"AmortesSampler is for one objective, but the study has {len(study.directions)}. "
+            f"Use a sampler for several objectives, such as optuna.samplers.NSGAIISampler."
+        )
+
+
+def _check_int(name: str, value: Any, least: int) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**63:
+        raise ConfigError(f"{name}: must be an int of at least {least} or None, not {value!r}.")
+
+
+def _any_seed() -> int:
+    return secrets.randbits(32)
+
+
+def _on_cpu() -> contextlib.AbstractContextManager[Any]:
+    """Tensors are made on the CPU, also if the user's objective has moved the default elsewhere."""
+    # The context slows every operation down a little: only where it is needed.
+    away = torch.get_default_device().type != "cpu"
+    return torch.device("cpu") if away else contextlib.nullcontext()

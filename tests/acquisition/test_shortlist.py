@@ -1,0 +1,86 @@
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from amortes.acquisition import Fitted, maximise_pool
+from amortes.acquisition.pool import evaluate
+from amortes.acquisition.shortlist import EACH, MANY, OPTIMISM, RANDOM, shortlist
+from amortes.nets.kernel import KernelNetwork
+from amortes.random import generator
+from tests.acquisition.conftest import data
+
+POOL = torch.rand(3 * MANY, 3, generator=generator(1), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("name", ["jes", "mes", "logei", "mean"])
+def test_the_best_of_a_large_pool(network: KernelNetwork, name: str) -> None:
+    fitted = Fitted(network, *data(3, 15))
+    scored = []
+
+    def score(X: Tensor) -> Tensor:
+        scored.append(len(X))
+        return fitted.score(name, X)
+
+    found = maximise_pool(score, POOL, rough=fitted.rough_moments)
+    count = sum(scored)
+    everything = evaluate(score, POOL)
+    assert count < len(POOL) / 3
+    missed = float(everything.max()) - found.value
+    assert missed <= 0.01 * float(everything.max() - everything.median())
+    assert found.value == pytest.approx(float(everything[found.index]), rel=1e-6)
+
+
+def test_small_pools_are_scored_in_full(network: KernelNetwork) -> None:
+    fitted = Fitted(network, *data(3, 8))
+    pool = POOL[:MANY]
+    found = maximise_pool(lambda X: fitted.score("ucb", X), pool, rough=fitted.rough_moments)
+    assert found.index == int(evaluate(lambda X: fitted.score("ucb", X), pool).argmax())
+    scored = []
+
+    def score(X: Tensor) -> Tensor:
+        scored.append(len(X))
+        return X[:, 0]
+
+    # Nor is anything left out if the network knows no faster way.
+    assert maximise_pool(score, POOL, rough=lambda X: None).index == int(POOL[:, 0].argmax())
+    assert sum(scored) == len(POOL)
+
+
+def test_excluded_points_are_not_on_the_list(network: KernelNetwork) -> None:
+    fitted = Fitted(network, *data(3, 8))
+
+    def score(X: Tensor) -> Tensor:
+        return fitted.score("mean", X)
+
+    first = maximise_pool(score, POOL, rough=fitted.rough_moments)
+    second = maximise_pool(score, POOL, exclude=first.x[None], rough=fitted.rough_moments)
+    assert second.index != first.index
+    assert second.value < first.value
+    assert second.fresh
+
+
+def test_a_score_that_moments_say_nothing_about_is_climbed() -> None:
+    X = torch.rand(20_000, 2, generator=generator(2), dtype=torch.float64)
+    centre = torch.tensor([0.31, 0.77], dtype=torch.float64)
+
+    def hidden(X: Tensor) -> Tensor:
+        return -(X - centre).square().sum(-1)
+
+    misleading = X.norm(dim=-1)
+    values = shortlist(hidden, X, misleading, misleading)
+    assert int(values.argmax()) == int(hidden(X).argmax())
+
+
+def test_every_trade_of_mean_and_deviation_is_listed() -> None:
+    m = 20_000
+    mean = torch.rand(m, generator=generator(3), dtype=torch.float64)
+    sd = torch.rand(m, generator=generator(4), dtype=torch.float64)
+    X = torch.rand(m, 2, generator=generator(5), dtype=torch.float64)
+    values = shortlist(lambda X: torch.zeros(len(X), dtype=X.dtype), X, mean, sd)
+    listed = values > -math.inf
+    assert bool(listed[mean.topk(EACH).indices].all())
+    assert bool(listed[sd.topk(EACH).indices].all())
+    assert bool(listed[(mean + 2.0 * sd).topk(EACH).indices].all())
+    assert RANDOM <= int(listed.sum()) <= RANDOM + len(OPTIMISM) * EACH + 2 * 8 * 32

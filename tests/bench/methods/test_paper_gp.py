@@ -1,0 +1,117 @@
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from numpyro.diagnostics import effective_sample_size
+from numpyro.infer.util import log_density
+from scipy import stats
+
+from amortes.bench.methods.jax_setup import jax_for_benchmarks
+from amortes.bench.methods.paper_gp import (
+    MIN_NOISE,
+    PAPER,
+    PaperGP,
+    draw_hyperparameters,
+    observe,
+)
+from amortes.oracles.smc import hyper_posterior
+from amortes.random import generator
+from tests.bench.methods.ensemble import made_up
+
+
+def data(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng([n, d])
+    X = rng.random((n, d))
+    y = np.sin(4.0 * X).sum(-1) + 0.2 * rng.standard_normal(n)
+    return X, (y - y.mean()) / y.std(ddof=1)
+
+
+@pytest.mark.parametrize("noise_sd", [0.1, 1e-4])
+def test_the_density_is_the_papers_and_padding_adds_a_constant(noise_sd: float) -> None:
+    (X, y), d, more = data(6, 2), 2, 3
+    lengthscale, mean = np.array([0.4, 0.9]), 0.3
+    K = np.exp(-0.5 * (((X[:, None] - X) / lengthscale) ** 2).sum(-1))
+    K += max(noise_sd**2, MIN_NOISE) * np.eye(6)
+    loc = -0.75 + 0.5 * math.log(d)
+    expected = (
+        stats.multivariate_normal(np.full(6, mean), K).logpdf(y)
+        + stats.lognorm(0.75, scale=math.exp(loc)).logpdf(lengthscale).sum()
+        + stats.lognorm(1.0, scale=math.exp(-4.0)).logpdf(noise_sd)
+        + stats.norm(0.0, 0.5).logpdf(mean)
+    )
+    params = {"lengthscale": lengthscale, "noise_sd": noise_sd, "mean": mean}
+    padded = np.concatenate([X, np.zeros((more, d))]), np.concatenate([y, np.zeros(more)])
+    known = np.array([1.0] * 6 + [0.0] * more)
+    with jax_for_benchmarks():
+        plain, _ = log_density(observe, (X, y, np.ones(6)), {}, params)
+        longer, _ = log_density(observe, (*padded, known), {}, params)
+    assert float(plain) == pytest.approx(float(expected), abs=1e-7)
+    constant = -0.5 * more * math.log(2 * math.pi)
+    assert float(longer - plain) == pytest.approx(constant, abs=1e-9)
+
+
+def test_samples_arrive_in_the_model_unclamped() -> None:
+    model, members = made_up()
+    Xq = torch.rand(5, 1, 2, generator=generator(3), dtype=torch.float64)
+    noisy = model.posterior(Xq, observation_noise=True)
+    for j, member in enumerate(members):
+        expected = member.posterior(Xq, observation_noise=True)
+        torch.testing.assert_close(noisy.mean[:, j], expected.mean)
+        torch.testing.assert_close(noisy.variance[:, j], expected.variance)
+    assert float(model.likelihood.noise.min()) == pytest.approx(5e-6)
+
+
+def test_one_thread_and_float64_inside_only() -> None:
+    threads = torch.get_num_threads()
+    with jax_for_benchmarks():
+        assert jnp.ones(2).dtype == jnp.float64
+        assert torch.get_num_threads() == threads
+    assert jnp.ones(2).dtype == jnp.float32
+    assert torch.get_num_threads() == threads
+    assert jax.config.jax_compilation_cache_dir is not None
+
+
+@pytest.mark.slow
+def test_nuts_agrees_with_sequential_monte_carlo() -> None:
+    X, y = data(8, 2)
+    check_agreement(X, y, draw_hyperparameters(X, y, seed=0, samples=4096))
+
+
+@pytest.mark.slow
+def test_nuts_of_botorch_agrees_too() -> None:
+    from botorch.fit import fit_fully_bayesian_model_nuts
+
+    X, y = data(8, 2)
+    with jax_for_benchmarks():
+        model = PaperGP(torch.from_numpy(X), torch.from_numpy(y)[:, None])
+        fit_fully_bayesian_model_nuts(
+            model, num_samples=4096, thinning=1, disable_progbar=True, seed=1
+        )
+    draws = {
+        "lengthscale": model.covar_module.lengthscale.squeeze(1).detach().numpy(),
+        "noise_sd": model.likelihood.noise.sqrt().squeeze(-1).detach().numpy(),
+        "mean": model.mean_module.constant.detach().numpy(),
+    }
+    check_agreement(X, y, draws)
+
+
+def check_agreement(X: np.ndarray, y: np.ndarray, draws: dict[str, np.ndarray]) -> None:
+    """Means and standard deviations of (log) hyperparameters match within Monte Carlo error."""
+    hyper = hyper_posterior(
+        PAPER, torch.from_numpy(X)[None], torch.from_numpy(y)[None], generator(0)
+    ).hyper
+    pairs = {
+        "l1": (np.log(draws["lengthscale"][:, 0]), hyper.lengthscale[0, :, 0].log()),
+        "l2": (np.log(draws["lengthscale"][:, 1]), hyper.lengthscale[0, :, 1].log()),
+        "noise": (np.log(draws["noise_sd"]), hyper.noise_sd[0].log()),
+        "mean": (draws["mean"], hyper.mean[0]),
+    }
+    for name, (nuts, reference) in pairs.items():
+        smc = reference.numpy()
+        # Particles of one chain are correlated: a quarter of them counts.
+        error = math.sqrt(nuts.var() / float(effective_sample_size(nuts[None])) + smc.var() / 1024)
+        assert abs(nuts.mean() - smc.mean()) < 4 * error, name
+        assert abs(nuts.std() / smc.std() - 1) < 0.15, name

@@ -1,0 +1,59 @@
+import subprocess
+import sys
+
+import pytest
+
+from amortes.bench.methods.registry import METHODS, OURS, method_factory
+from amortes.errors import ConfigError, FileError, MissingExtraError
+from tests.bench.methods.conduct import Quadratic
+
+
+def test_every_name_has_a_factory_and_a_description() -> None:
+    for name, description in METHODS.items():
+        assert callable(method_factory(name))
+        assert description
+
+
+def test_an_unknown_name_lists_all() -> None:
+    with pytest.raises(ConfigError) as error:
+        method_factory("jez")
+    for name in METHODS:
+        assert name in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["random@kernel-paper", "jes@"])
+def test_weights_are_for_ours(name: str) -> None:
+    with pytest.raises(ConfigError, match="does not name weights"):
+        method_factory(name)
+
+
+@pytest.mark.parametrize(("package", "name"), [("optuna", "optuna-tpe"), ("botorch", "map-jes")])
+def test_a_missing_package_is_named(
+    package: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in list(sys.modules):
+        if module.split(".")[0] == package or module.startswith("amortes.bench.methods."):
+            monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=rf"{package}.*amortes\[bench\]"):
+        method_factory(name)
+
+
+def test_weights_by_name_and_by_path() -> None:
+    with pytest.raises(ConfigError, match="no-such"):
+        method_factory("jes@no-such")(Quadratic(1), 0)
+    with pytest.raises(FileError, match=r"absent\.safetensors"):
+        method_factory("jes@absent.safetensors")(Quadratic(1), 0)
+
+
+def test_names_cost_nothing() -> None:
+    code = (
+        "import sys; from amortes.bench.methods.registry import method_factory\n"
+        f"for name in {OURS}: method_factory(name)\n"
+        "print([m for m in ('jax', 'numpyro', 'optuna', 'botorch', 'gpytorch') "
+        "if m in sys.modules])"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    assert output.strip() == "[]"

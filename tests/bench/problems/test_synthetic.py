@@ -1,0 +1,68 @@
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.optimize
+import torch
+
+from amortes.bench.problems.synthetic import FUNCTIONS, Synthetic
+from amortes.errors import ConfigError
+
+pytest.importorskip("botorch")
+
+
+def test_values_are_those_of_the_textbook() -> None:
+    U = torch.rand(5, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    x, z = 15 * U[:, 0] - 5, 15 * U[:, 1]
+    inner = z - 5.1 * x**2 / (4 * math.pi**2) + 5 * x / math.pi - 6
+    branin = inner**2 + 10 * (1 - 1 / (8 * math.pi)) * x.cos() + 10
+    torch.testing.assert_close(Synthetic("branin").value(U), -branin)
+    X = torch.rand(5, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    z = 65.536 * X - 32.768
+    first = 20 * torch.exp(-0.2 * z.square().mean(-1).sqrt())
+    ackley = 20 + math.e - first - torch.exp((2 * math.pi * z).cos().mean(-1))
+    torch.testing.assert_close(Synthetic("ackley8").value(X), -ackley)
+
+
+@pytest.mark.parametrize("name", list(FUNCTIONS))
+def test_the_highest_value_is_reached_and_not_exceeded(name: str) -> None:
+    problem = Synthetic(name)
+    assert problem.best is not None
+    X = torch.rand(4000, problem.d, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    X = torch.cat([X, torch.full((1, problem.d), 0.5, dtype=torch.float64)])
+    values = problem.value(X)
+    assert values.shape == (4001,)
+
+    def loss(u: np.ndarray) -> float:
+        return -float(problem.value(torch.from_numpy(u)[None]))
+
+    found = []
+    for x in X[values.topk(6).indices].numpy():
+        ended: Any = scipy.optimize.minimize(
+            loss,
+            x,
+            bounds=[(0.0, 1.0)] * problem.d,
+            method="L-BFGS-B",
+            options={"ftol": 1e-14, "gtol": 1e-9},
+        )
+        found.append(-float(ended.fun))
+    # The six-digit tables of some versions of BoTorch are stored as float32.
+    assert max(found) == pytest.approx(problem.best, abs=2e-7)
+
+
+def test_the_noise_is_in_the_name() -> None:
+    assert Synthetic("hartmann6").noise_sd == 0.316
+    noisy = Synthetic("hartmann6-noise0.5")
+    assert (noisy.noise_sd, noisy.d, noisy.name) == (0.5, 6, "hartmann6-noise0.5")
+    assert noisy.best == Synthetic("hartmann6").best
+    for name in ("hartmann5", "branin-noise", "sphere-noise1"):
+        with pytest.raises(ConfigError, match="there are branin"):
+            Synthetic(name)
+
+
+def test_the_corners_are_inside() -> None:
+    for name in FUNCTIONS:
+        problem = Synthetic(name)
+        ends = torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, problem.d)
+        assert problem.value(ends).isfinite().all()

@@ -1,0 +1,33 @@
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from amortes.bench.report.sections import SECTIONS
+from amortes.cli.bench_report import NAMES, report
+from amortes.errors import FileError
+
+
+def test_one_figure(sweep: Path, tmp_path: Path) -> None:
+    arguments = [str(sweep), "--only", "noise", "--out", str(tmp_path), "--no-anchors"]
+    result = CliRunner().invoke(report, arguments)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "figures" / "noise.png").is_file()
+    assert "paper:" not in (tmp_path / "data" / "noise.csv").read_text()
+
+
+def test_the_default_folder_is_beside_the_results(sweep: Path) -> None:
+    result = CliRunner().invoke(report, [str(sweep / "results.csv"), "--only", "coverage"])
+    assert result.exit_code == 0, result.output
+    assert (sweep / "report" / "tables" / "coverage.md").is_file()
+
+
+def test_names_of_sections() -> None:
+    assert list(NAMES) == list(SECTIONS)
+
+
+def test_wrong_usage(sweep: Path, tmp_path: Path) -> None:
+    assert CliRunner().invoke(report, [str(sweep), "--only", "figure 1"]).exit_code == 2
+    both = [str(sweep), "--anchors", "x.json", "--no-anchors"]
+    assert CliRunner().invoke(report, both).exit_code == 2
+    result = CliRunner().invoke(report, [str(tmp_path)])
+    assert isinstance(result.exception, FileError)

@@ -1,0 +1,43 @@
+from amortes.bench.report.coverage import coverage_section, coverage_table, missing
+from amortes.bench.report.study import Study
+from tests.bench.report.fake import results, run
+
+SWEEP = results(
+    *(run("branin", "jes", seed, [0.0] * n) for seed, n in ((0, 5), (1, 5), (2, 9))),
+    run("branin", "fb-jes", 0, [0.0] * 3),
+    *(run(f"hpob-5527-{task}", "jes", seed, [0.0] * 4) for task in (1, 2) for seed in (0, 1)),
+)
+
+
+def test_the_table() -> None:
+    table = coverage_table(SWEEP)
+    assert table.columns == ["method", "Branin, 2-D", "HPO-B 5527, 8-D"]
+    assert table.rows == [
+        ["amortes JES", "3 x 5-9", "2 x 2 x 4"],
+        ["fully Bayesian GP JES", "1 x 3", ""],
+    ]
+
+
+def test_what_is_missing_is_said() -> None:
+    found = "\n".join(missing(SWEEP))
+    assert "Synthetic: no runs on Hartmann, 4-D; Ackley, 5-D; Hartmann, 6-D; Ackley, 8-D." in found
+    assert "LCBench: no runs on Car;" in found
+    assert "HPO-B: no runs on HPO-B 5891" in found
+    assert "No runs with another noise" in found
+    assert "Methods without any run: amortes PES, amortes MES, amortes EI" in found
+    assert "fully Bayesian GP JES: not run on hpob-5527-1; hpob-5527-2." in found
+    assert "fully Bayesian GP JES: fewer seeds than others on Branin, 2-D (1 of 3)." in found
+
+
+def test_log_ei_stands_in_for_ei() -> None:
+    (line,) = (
+        line
+        for line in missing(results(run("branin", "logei", 0, [0.0])))
+        if line.startswith("Methods")
+    )
+    assert "amortes EI" not in line
+    assert "fully Bayesian GP EI" in line
+
+
+def test_failures_are_missing(study: Study) -> None:
+    assert any("fb-mes, seed 0" in note for note in coverage_section(study).notes)

@@ -1,0 +1,97 @@
+import numpy as np
+
+from amortes.bench.report.curve_figures import (
+    LOWEST,
+    curve_table,
+    draw_grid,
+    draw_noise,
+    draw_panels,
+    draw_variants,
+)
+from amortes.bench.report.curves import Curve, Curves
+from amortes.bench.report.style import DASHED
+
+
+def curve(start: float, end: float, n: int = 10) -> Curve:
+    return Curve(
+        iteration=np.arange(1, n + 1),
+        mean=np.linspace(start, end, n),
+        error=np.full(n, 0.1),
+        count=np.full(n, 3.0),
+    )
+
+
+CURVES: Curves = {
+    "branin": {"jes": curve(0, -2), "fb-jes": curve(0, -1), "random": curve(0, -0.5)},
+    "hartmann4": {"mes": curve(0, -1)},
+}
+PUBLISHED: Curves = {"branin": {"paper:jes": curve(1, -1), "paper:jes@uniform": curve(1, 0)}}
+
+
+def test_panels() -> None:
+    figure = draw_panels(CURVES, ylabel="regret")
+    visible = [ax for ax in figure.axes if ax.get_visible()]
+    assert [ax.get_title() for ax in visible] == ["Branin, 2-D", "Hartmann, 4-D"]
+    assert len(visible[0].lines) == 3
+    np.testing.assert_array_equal(visible[0].lines[0].get_ydata(), CURVES["branin"]["jes"].mean)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "amortes MES",
+        "amortes JES",
+        "fully Bayesian GP JES",
+        "random search",
+    ]
+
+
+def test_axes_of_accuracies_leave_out_the_start() -> None:
+    curves = {"lcbench-car": {"jes": curve(0.0, 90.0), "mes": curve(45.0, 81.0)}}
+    (ax,) = draw_panels(curves, ylabel="accuracy", zoom=True).axes
+    low, high = ax.get_ylim()
+    assert low == 10.0  # of the lower curve, a fifth of the way along
+    assert high > 90.0
+
+
+def test_logarithmic_axes_survive_zeros() -> None:
+    (ax,) = draw_panels({"hpob-1": {"jes": curve(1.0, 0.0)}}, ylabel="share", log=True).axes
+    assert ax.get_yscale() == "log"
+    assert LOWEST <= ax.get_ylim()[0] < 0.12
+
+
+def test_a_grid_has_a_column_per_acquisition() -> None:
+    figure = draw_grid(CURVES, PUBLISHED, ylabel="regret")
+    axes = np.array(figure.axes).reshape(2, 2)
+    assert [ax.get_title() for ax in axes[0]] == ["MES", "JES"]
+    # No random search, no ablation.
+    assert len(axes[0, 1].lines) == 3
+    assert len(axes[0, 0].lines) == 0
+    assert len(axes[1, 0].lines) == 1
+
+
+def test_noise_levels_share_an_axis() -> None:
+    curves = {"branin": CURVES["branin"], "branin-noise0.5": {"jes": curve(0, -1)}}
+    figure = draw_noise(curves, PUBLISHED, {"branin": list(curves)})
+    assert [ax.get_title() for ax in figure.axes] == [
+        "Branin, 2-D, noise 0.316",
+        "Branin, 2-D, noise 0.5",
+    ]
+    assert [len(ax.lines) for ax in figure.axes] == [2, 1]  # ours and published
+    assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
+
+
+def test_variants() -> None:
+    curves = {"branin": {"jes": curve(0, -2), "jes@uniform": curve(0, -1)}}
+    (ax,) = draw_variants(curves, PUBLISHED, ylabel="regret").axes
+    assert len(ax.lines) == 4
+    colours = [line.get_color() for line in ax.lines]
+    assert len(set(colours)) == 2  # by weights, not by who trained them
+    assert sum(line.is_dashed() for line in ax.lines) == 2
+    assert DASHED[1]
+
+
+def test_the_numbers_of_a_figure() -> None:
+    table = curve_table("name", "title", {"branin": {"jes": curve(0, 1, n=2)}})
+    assert table.csv().splitlines() == [
+        "panel,method,iteration,mean,standard_error,samples",
+        "branin,jes,1,0,0.1,3",
+        "branin,jes,2,1,0.1,3",
+    ]

@@ -1,0 +1,101 @@
+import pytest
+
+from amortes.bench.report.names import (
+    canonical,
+    family,
+    in_overview,
+    is_ours,
+    noise_of,
+    order_methods,
+    order_problems,
+    panel,
+    panel_label,
+    parse_method,
+    same_acquisition,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "acquisition", "weights", "column"),
+    [
+        ("jes", "ours", "jes", "", "jes"),
+        ("jes@kernel-paper", "ours", "jes", "kernel-paper", "jes"),
+        ("logei", "ours", "logei", "", "ei"),
+        ("fb-pes", "fb", "pes", "", "pes"),
+        ("map-gibbon", "map", "gibbon", "", "mes"),
+        ("paper:mes", "paper", "mes", "", "mes"),
+        ("paper:fb-mes", "paper:fb", "mes", "", "mes"),
+        ("paper:mes@uniform", "paper", "mes", "uniform", "mes"),
+        ("optuna-gp", "other", "", "", ""),
+        ("random", "other", "", "", ""),
+        ("someone-ei", "other", "", "", ""),
+    ],
+)
+def test_methods(name: str, model: str, acquisition: str, weights: str, column: str) -> None:
+    method = parse_method(name)
+    found = (method.model, method.acquisition, method.weights, method.column)
+    assert found == (model, acquisition, weights, column)
+
+
+def test_labels() -> None:
+    assert parse_method("jes@paper").label == "amortes JES @paper"
+    assert parse_method("map-gibbon").label == "MAP GP MES (GIBBON)"
+    assert parse_method("paper:fb-ei").label == "published fully Bayesian GP EI"
+    assert parse_method("optuna-tpe").label == "Optuna TPE"
+    assert parse_method("unheard-of").label == "unheard-of"
+
+
+def test_the_same_acquisition_on_another_model() -> None:
+    names = ["fb-logei", "fb-ei", "fb-mes@other", "map-gibbon"]
+    assert same_acquisition(names, "ei", "fb") == "fb-ei"
+    assert same_acquisition(names, "logei", "fb") == "fb-logei"
+    assert same_acquisition(names, "mes", "map") == "map-gibbon"
+    assert same_acquisition(names, "mes", "fb") is None
+    assert same_acquisition(["random"], "", "other") is None
+
+
+def test_ours_and_the_overview() -> None:
+    assert is_ours("jes")
+    assert not is_ours("jes@paper")
+    assert [m for m in ("jes", "jes@x", "fb-jes", "map-logei", "random") if in_overview(m)] == [
+        "jes",
+        "map-logei",
+        "random",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("problem", "kind", "group", "label"),
+    [
+        ("branin", "synthetic", "branin", "Branin, 2-D"),
+        ("ackley8-noise0.5", "noise", "ackley8-noise0.5", "Ackley, 8-D, noise 0.5"),
+        ("lcbench-fashionmnist", "lcbench", "lcbench-fashionmnist", "Fashion-MNIST"),
+        ("hpob-5527-31", "hpob", "hpob-5527", "HPO-B 5527, 8-D"),
+        ("sklearn-svm-digits", "other", "sklearn-svm-digits", "sklearn-svm-digits"),
+    ],
+)
+def test_problems(problem: str, kind: str, group: str, label: str) -> None:
+    assert family(problem) == kind
+    assert panel(problem) == group
+    assert panel_label(group) == label
+
+
+def test_spelling_and_noise() -> None:
+    assert canonical("lcbench-Fashion-MNIST") == canonical("lcbench-fashion_mnist")
+    assert canonical("sklearn-svm-digits") == "sklearn-svm-digits"
+    assert noise_of("hartmann6-noise0.5") == ("hartmann6", 0.5)
+    assert noise_of("hartmann6") == ("hartmann6", None)
+
+
+def test_order() -> None:
+    problems = ["sklearn-a", "hpob-5971-1", "ackley8", "hpob-5527-2", "branin", "lcbench-car"]
+    assert order_problems(problems) == [
+        "branin",
+        "ackley8",
+        "lcbench-car",
+        "hpob-5527-2",
+        "hpob-5971-1",
+        "sklearn-a",
+    ]
+    methods = ["random", "map-jes", "jes@x", "fb-ei", "jes", "pes", "jes"]
+    assert order_methods(methods) == ["pes", "jes", "jes@x", "fb-ei", "map-jes", "random"]

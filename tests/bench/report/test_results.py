@@ -1,0 +1,82 @@
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from amortes.bench.report.results import load_results
+from amortes.errors import FileError
+from tests.bench.report.fake import run, write_sweep
+
+HEADER = "problem,d,method,seed,iteration,value,regret\n"
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "results.csv"
+    path.write_text(text)
+    return path
+
+
+def test_a_sweep(tmp_path: Path) -> None:
+    write_sweep(tmp_path, problems=["branin", "lcbench-Fashion-MNIST"], methods=["jes", "random"])
+    results = load_results(tmp_path)
+    assert results.problems == ["branin", "lcbench-fashionmnist"]
+    assert results.methods == ["jes", "random"]
+    assert results.on("branin") == ["jes", "random"]
+    assert sorted(results.seeds("branin", "jes")) == [0, 1, 2]
+    assert results.seeds("branin", "mes") == {}
+    one = results.seeds("branin", "jes")[0]
+    assert (one.d, one.noise_sd, one.threads, one.last) == (2, 0.316, "1", 30)
+    assert one.iteration.tolist() == list(range(2, 31))
+    np.testing.assert_allclose(one.value + one.regret, 1.0)
+    assert one.seconds.shape == (29, 3)
+    assert results.versions == ["0.1.0"]
+    assert results.commits == ["0123456789abcdef"]
+    assert results.environment["python"] == "3.11"
+    assert load_results(tmp_path / "results.csv").problems == results.problems
+
+
+def test_rows_out_of_order_repeated_and_unfinished(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        HEADER + "branin,2,jes,0,3,1.5,0.5\nbranin,2,jes,0,2,1,1\nbranin,2,jes,0,3,1.6,0.4\n"
+        "branin,2,jes,0,4,,\n",
+    )
+    results = load_results(path)
+    (one,) = results.runs
+    assert one.iteration.tolist() == [2, 3]
+    assert one.value.tolist() == [1.0, 1.6]
+    assert len(results.notes) == 2
+    assert np.isnan(one.seconds).all()
+    assert results.environment is None
+
+
+def test_scores() -> None:
+    one = run("branin", "jes", 0, [1.0, 2.0], first=3)
+    assert one.score_at(4) == 2.0
+    assert math.isnan(one.score_at(5))
+    other = run("branin", "jes", 0, [math.nan] * 2, regret=[3.0, 1.0])
+    assert other.score.tolist() == [-3.0, -1.0]
+
+
+def test_failures_are_told(sweep: Path) -> None:
+    assert load_results(sweep).failures == ["branin, fb-mes, seed 0: ValueError: of some kind"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n", "lacks the columns problem, d"),
+        (HEADER, "no results"),
+        (HEADER + "branin,2,jes,0,2,one,1\n", "line 2"),
+        (HEADER + "branin,2,jes\n", "line 2"),
+    ],
+)
+def test_damaged_files(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(FileError, match=message):
+        load_results(write(tmp_path, text))
+
+
+def test_missing_files(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="amortes bench run"):
+        load_results(tmp_path)

@@ -1,0 +1,124 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from amortes.bench.report.ablation_sections import traces_section, variants_section
+from amortes.bench.report.comparison_sections import groups, standings_section, wins_section
+from amortes.bench.report.curve_sections import checkpoint_table, regret_section
+from amortes.bench.report.curves import Curves
+from amortes.bench.report.published import load_published, read_curve
+from amortes.bench.report.results import Results
+from amortes.bench.report.sections import SECTIONS
+from amortes.bench.report.study import Study, load_traces
+from amortes.errors import FileError
+from tests.bench.report.fake import results, run
+
+CURVE = {"mean": [0.0] * 9 + [-1.5], "sem": [0.1] * 10}
+LONE = Study(results(run("branin", "jes", 0, [0.0, 0.1], regret=[1.0, 0.9])))
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_every_section_stands_one_method_on_one_problem(name: str) -> None:
+    section = SECTIONS[name](LONE)
+    assert section.name == name
+    assert section.reading.count(". ") == 0  # one sentence says how to read it
+    assert section.reading.endswith(".")
+    assert not section.empty or section.notes  # that nothing is there is said
+
+
+def test_names_of_figures_and_tables_are_unique(study: Study) -> None:
+    sections = [build(study) for build in SECTIONS.values()]
+    drawings = [drawing.name for section in sections for drawing in section.drawings]
+    tables = [table.name for section in sections for table in section.tables]
+    assert len(set(drawings)) == len(drawings)
+    assert len(set(tables)) == len(tables)
+    wanted = (
+        "regret regret-gp accuracy hpob-ranks hpob-regret hpob-ranks-published real wins "
+        "win-matrix ranks runtime noise weights"
+    )
+    assert set(wanted.split()) <= set(drawings)
+
+
+def test_the_data_of_a_figure_have_the_published_curves(study: Study) -> None:
+    grid = regret_section(study).drawings[1]
+    assert grid.name == "regret-gp"
+    assert "branin,paper:fb-jes,100," in grid.data.csv()
+    assert "uniform" not in grid.data.csv()
+
+
+def test_checkpoints_mark_the_best() -> None:
+    curves: Curves = {
+        "branin": {"jes": read_curve(CURVE), "mes": read_curve({"mean": [0.0] * 10})},
+        "lcbench-car": {"jes": read_curve(CURVE), "mes": read_curve({"mean": [0.0] * 10})},
+    }
+    table = checkpoint_table("name", "title", curves)
+    assert [(row[1], row[2]) for row in table.rows] == [
+        ("amortes MES", "0.00"),
+        ("amortes JES", "**-1.50 ± 0.10**"),
+        ("amortes MES", "**0.00**"),
+        ("amortes JES", "-1.50 ± 0.10"),
+    ]
+    assert all(row[3] == "" for row in table.rows)  # no curve goes that far
+
+
+def test_groups_and_all_together(study: Study) -> None:
+    found = groups(study)
+    assert list(found) == [
+        "synthetic",
+        "synthetic, other noise",
+        "LCBench",
+        "HPO-B",
+        "other",
+        "all problems",
+    ]
+    assert found["all problems"] == study.results.problems
+    assert list(groups(LONE)) == ["synthetic"]
+
+
+def test_wins_against_gps_only_where_both_were_run(study: Study) -> None:
+    (table,) = wins_section(study).tables
+    against = {(row[0], row[2]) for row in table.rows}
+    assert ("Branin, 2-D", "fully Bayesian GP JES") in against
+    assert ("Hartmann, 4-D", "fully Bayesian GP JES") not in against
+    assert ("Hartmann, 4-D", "MAP GP LogEI") in against
+
+
+def test_standings_reach_the_paper(study: Study) -> None:
+    (table,) = standings_section(study).tables
+    assert {row[2] for row in table.rows} == {
+        "fully Bayesian GP",
+        "MAP GP",
+        "published α-PFN",
+        "published fully Bayesian GP",
+    }
+
+
+def test_other_weights(study: Study) -> None:
+    section = variants_section(study)
+    (drawing,) = section.drawings
+    assert {ax.get_title() for ax in drawing.figure.axes} == {"JES", ""}
+
+
+def test_traces(tmp_path: Path) -> None:
+    path = tmp_path / "traces.json"
+    path.write_text(json.dumps({"branin": {"jes": CURVE, "jes@uniform": CURVE}}))
+    study = Study(LONE.results, load_published(), load_traces(path))
+    section = traces_section(study)
+    labels = {row[1] for row in section.tables[0].rows}
+    assert labels == {
+        "amortes JES",
+        "amortes JES @uniform",
+        "published α-PFN JES",
+        "published α-PFN JES @uniform",
+    }
+    path.write_text("[1, 2]")
+    with pytest.raises(FileError, match="trace ablation"):
+        load_traces(path)
+
+
+def test_threads_that_differ_are_pointed_out() -> None:
+    runs = [run("branin", m, 0, [0.0], seconds=[(1, 1, 1)]) for m in ("jes", "mes")]
+    object.__setattr__(runs[1], "threads", "4")
+    (note,) = SECTIONS["runtime"](Study(Results(runs))).notes
+    assert "not comparable" in note

@@ -1,0 +1,74 @@
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from matplotlib.figure import Figure
+
+from amortes.bench.report.style import COLOURS, LIGHT, inline_svg, look, save, svg_text, tidy
+from tests.bench.report.fake import RATES
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of a colour, as WCAG 2 has it."""
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(a: str, b: str) -> float:
+    high, low = sorted((luminance(a), luminance(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("name", [name for name in COLOURS if name != "faint"])
+def test_lines_stand_out_in_both_themes(name: str) -> None:
+    light, dark = COLOURS[name]
+    assert contrast(light, "#ffffff") >= 3.0
+    assert contrast(dark, "#14171a") >= 3.0
+
+
+def test_methods_look_different_and_always_the_same() -> None:
+    ours = [name for name in RATES if not name.startswith(("fb", "map"))]
+    looks = [(look(name).colour, str(look(name).line), look(name).marker) for name in ours]
+    assert len(set(looks)) == len(looks)
+    assert look("jes").colour == look("paper:jes").colour
+    assert look("jes").line != look("paper:jes").line
+    assert look("nobody-knows").colour in LIGHT.values()
+
+
+def drawn() -> Figure:
+    figure = Figure(figsize=(3, 2), layout="constrained")
+    ax = figure.subplots()
+    ax.plot([0, 1], [0, 1], **look("jes").options())
+    tidy(ax)
+    return figure
+
+
+def test_inline_svg_follows_the_theme() -> None:
+    text = inline_svg(svg_text(drawn()), "name", 'a "caption"')
+    root = ElementTree.fromstring(text)
+    assert root.get("aria-label") == 'a "caption"'
+    assert root.get("width") is None
+    assert root.get("viewBox")
+    assert "var(--green)" in text
+    assert "var(--ink)" in text
+    for light in LIGHT.values():
+        assert light not in text.lower()
+    identifiers = [element.get("id") for element in root.iter() if element.get("id")]
+    assert identifiers
+    assert all(str(identifier).startswith("name-") for identifier in identifiers)
+    references = re.findall(r'(?:href="|url\()#([^")]+)', text)
+    assert references
+    assert set(references) <= set(identifiers)
+
+
+def test_the_same_figure_gives_the_same_file() -> None:
+    assert svg_text(drawn()) == svg_text(drawn())
+
+
+def test_files(tmp_path: Path) -> None:
+    figure = drawn()
+    png, svg = save(figure, svg_text(figure), tmp_path, "name")
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert "background: white" in ElementTree.parse(svg).getroot().attrib["style"]

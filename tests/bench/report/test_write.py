@@ -1,0 +1,133 @@
+import base64
+import csv
+import io
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from amortes.bench.report.page import render
+from amortes.bench.report.sections import SECTIONS
+from amortes.bench.report.study import Study
+from amortes.bench.report.write import write_report
+from amortes.errors import ConfigError
+
+VOID = {"meta", "br"}
+
+
+class Page(HTMLParser):
+    """Elements of a page; fails on tags that do not nest."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not {"style", "script"} & set(self.open):
+            self.words.append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def report(study: Study, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Path]]:
+    folder = tmp_path_factory.mktemp("report")
+    return folder, write_report(study, folder)
+
+
+@pytest.fixture(scope="module")
+def page(report: tuple[Path, list[Path]]) -> Page:
+    return Page((report[0] / "index.html").read_text(encoding="utf-8"))
+
+
+def test_files(report: tuple[Path, list[Path]]) -> None:
+    folder, written = report
+    assert all(path.stat().st_size > 0 for path in written)
+    assert {path for path in folder.rglob("*") if path.is_file()} == set(written)
+    figures = {path.stem for path in written if path.suffix == ".png"}
+    assert figures == {path.stem for path in written if path.suffix == ".svg"}
+    assert figures == {path.stem for path in written if path.suffix == ".csv"}
+    assert (folder / "tables" / "runtime-table.md").read_text().startswith("**Seconds per iter")
+
+
+def test_the_page_needs_nothing_else(page: Page) -> None:
+    assert not page.all("link")
+    assert not page.all("img")
+    assert all("src" not in attributes for attributes in page.all("script"))
+    links = [str(attributes["href"]) for attributes in page.all("a")]
+    assert all(link.startswith(("#", "data:text/csv;base64,")) for link in links)
+
+
+def test_ids_are_unique_and_links_lead_somewhere(page: Page) -> None:
+    identifiers = [str(attributes["id"]) for _, attributes in page.elements if "id" in attributes]
+    assert len(set(identifiers)) == len(identifiers)
+    inside = [str(a["href"])[1:] for a in page.all("a") if str(a["href"]).startswith("#")]
+    assert set(inside) <= set(identifiers)
+    sections = [attributes["id"] for attributes in page.all("section")]
+    assert sections[0] == "summary"
+    assert sections == inside
+    assert len(page.all("svg")) == len(page.all("figure")) == len(page.all("figcaption"))
+
+
+def test_data_can_be_downloaded(page: Page) -> None:
+    downloads = {str(a["download"]): str(a["href"]) for a in page.all("a") if "download" in a}
+    assert {"regret.csv", "wins.csv", "runtime.csv", "runs.csv", "standings.csv"} <= set(downloads)
+    text = base64.b64decode(downloads["regret.csv"].partition(",")[2]).decode()
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert {row["panel"] for row in rows} == {"branin", "hartmann4"}
+    assert all(float(row["mean"]) < 1 for row in rows)
+
+
+def test_the_page_says_what_is_missing(page: Page) -> None:
+    words = " ".join(page.words)
+    assert "No section “Trace ablation”: Not given." in words
+    assert "Failed: branin, fb-mes, seed 0: ValueError: of some kind" in words
+    assert "HPO-B: no runs on HPO-B 5891" in words
+    assert "floored at 1e-10" in words
+
+
+def test_themes(report: tuple[Path, list[Path]], page: Page) -> None:
+    text = (report[0] / "index.html").read_text(encoding="utf-8")
+    assert "prefers-color-scheme: dark" in text
+    assert "COLOURS-" not in text
+    assert [attributes["id"] for attributes in page.all("button")] == ["theme"]
+    assert page.all("html") == [{"lang": "en"}]
+
+
+def test_text_from_the_results_is_escaped(study: Study) -> None:
+    spoiled = Study(
+        type(study.results)(runs=study.results.runs[:1], environment={"cpu": "</pre><b>&"})
+    )
+    page = Page(render(spoiled, []))
+    assert not page.all("b")
+
+
+def test_one_section(study: Study, tmp_path: Path) -> None:
+    written = write_report(study, tmp_path, only="runtime")
+    assert {path.relative_to(tmp_path).as_posix() for path in written} == {
+        "figures/runtime.png",
+        "figures/runtime.svg",
+        "data/runtime.csv",
+        "tables/runtime-table.md",
+    }
+    with pytest.raises(ConfigError, match="nothing for the section 'traces'"):
+        write_report(study, tmp_path, only="traces")
+    with pytest.raises(ConfigError, match=", ".join(SECTIONS)):
+        write_report(study, tmp_path, only="figure 1")

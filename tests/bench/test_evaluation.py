@@ -1,0 +1,140 @@
+import math
+import statistics
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from amortes.bench import evaluation
+from amortes.bench.evaluation import FLOOR, Setting, evaluate_optimisation, summarise
+from amortes.bench.problems.prior import PriorFunction
+from amortes.bench.sweep import Progress
+from amortes.errors import ConfigError
+from amortes.prior.engines import local_engine
+from amortes.prior.gp import named_prior
+from tests.bench.fake import fake_method
+
+HERE = local_engine(1)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The methods that were made; all are random search."""
+    names: list[str] = []
+
+    def make(name: str) -> Any:
+        names.append(name)
+        return fake_method("random")
+
+    monkeypatch.setattr(evaluation, "named_method", make)
+    return names
+
+
+def setting(folder: Path, content: bytes = b"weights", **changes: Any) -> Setting:
+    weights = folder / "w.safetensors"
+    weights.write_bytes(content)
+    defaults: dict[str, Any] = {
+        "dims": (2, 3),
+        "functions": 2,
+        "evaluations": 6,
+        "methods": ("jes", "logei", "random"),
+    }
+    return Setting(prior=named_prior("robust"), weights=weights, **(defaults | changes))
+
+
+def test_problems_have_the_names_of_their_functions(tmp_path: Path) -> None:
+    one = setting(tmp_path)
+    assert len(one.tasks) == 2 * 2 * 2
+    for name, task in one.tasks.items():
+        made = PriorFunction(one.prior, d=task.d, index=task.index, noise_sd=task.noise_sd)
+        assert made.name == name
+
+
+def test_runs_are_kept_by_content_of_the_weights_and_shared_if_they_do_not_use_them(
+    tmp_path: Path, asked: list[str]
+) -> None:
+    heard: list[Progress] = []
+    cache = tmp_path / "cache"
+    first = setting(tmp_path)
+    rows, failures = evaluate_optimisation(first, engine=HERE, cache=cache, progress=heard.append)
+    assert not failures
+    assert len(rows) == 3 * 2 * 2 * (5 + 4)
+    assert [h.done for h in heard if h.run] == list(range(1, 25))
+    assert {h.total for h in heard} == {24}
+    weights = str(first.weights)
+    assert set(asked) == {f"jes@{weights}", f"logei@{weights}", "random"}
+    asked.clear()
+    assert evaluate_optimisation(first, engine=HERE, cache=cache) == (rows, [])
+    assert asked == []
+    evaluate_optimisation(setting(tmp_path, functions=3), engine=HERE, cache=cache)
+    assert len(asked) == 3 * 4  # one more function
+    asked.clear()
+    evaluate_optimisation(setting(tmp_path, b"others"), engine=HERE, cache=cache)
+    assert "random" not in asked
+    assert len(asked) == 2 * 8
+
+
+def test_the_summary_is_of_logarithms(tmp_path: Path, asked: list[str]) -> None:
+    one = setting(tmp_path)
+    rows, _ = evaluate_optimisation(one, engine=HERE, cache=tmp_path / "cache")
+    for row in rows:  # make logei better than jes on the first function, equal on the second
+        if row["method"] == "logei" and row["seed"] == 0:
+            row["regret"] = 0.0
+    table = summarise(rows, one)
+    assert [(r["d"], r["noise"]) for r in table[::3]] == [
+        ("2", "0.02"),
+        ("2", "0.3"),
+        ("3", "0.02"),
+        ("3", "0.3"),
+        ("all", "all"),
+    ]
+    by = {(r["d"], r["noise"], r["method"]): r for r in table}
+    logs = [
+        math.log10(r["regret"])
+        for r in rows
+        if (r["d"], r["noise_sd"], r["method"], r["iteration"]) == (3, 0.3, "jes", 3)
+    ]
+    cell = by["3", "0.3", "jes"]
+    assert cell["functions"] == len(logs) == 2
+    assert cell["regret_3"] == pytest.approx(statistics.mean(logs))
+    assert cell["error_3"] == pytest.approx(abs(logs[0] - logs[1]) / 2)
+    assert by["all", "all", "jes"]["wins"] == 0.25
+    assert by["all", "all", "jes"]["functions"] == 8
+    assert by["all", "all", "logei"]["wins"] is None
+    low = by["2", "0.02", "logei"]["regret_6"]
+    ends = [r for r in rows if r["iteration"] == 6 and r["method"] == "logei"]
+    other = next(
+        r["regret"] for r in ends if r["seed"] == 1 and (r["d"], r["noise_sd"]) == (2, 0.02)
+    )
+    assert low == pytest.approx((math.log10(FLOOR) + math.log10(other)) / 2)
+
+
+def test_failed_runs_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(name: str) -> Any:
+        if name.startswith("logei"):
+            raise ZeroDivisionError
+        return fake_method("random")
+
+    monkeypatch.setattr(evaluation, "named_method", make)
+    one = setting(tmp_path, dims=(2,), noises=(0.1,))
+    rows, failures = evaluate_optimisation(one, engine=HERE, cache=tmp_path / "cache")
+    assert len(failures) == 2
+    by = {r["method"]: r for r in summarise(rows, one) if r["d"] == "2"}
+    assert (by["logei"]["functions"], by["logei"]["regret_6"], by["logei"]["seconds"]) == (
+        0,
+        None,
+        None,
+    )
+    assert by["jes"]["wins"] is None
+
+
+def test_dimensions_follow_the_prior(tmp_path: Path) -> None:
+    (tmp_path / "w").touch()
+    assert Setting(prior=named_prior("robust"), weights=tmp_path / "w").dims == (2, 4, 6, 10)
+    assert Setting(prior=named_prior("paper"), weights=tmp_path / "w").dims == (2, 4, 6)
+    with pytest.raises(ConfigError, match="d=10 is outside"):
+        Setting(prior=named_prior("paper"), weights=tmp_path / "w", dims=(10,))
+    with pytest.raises(ConfigError, match="at least d, not 5"):
+        setting(tmp_path, dims=(6,), evaluations=5)
+    with pytest.raises(ConfigError, match="Nothing to run"):
+        setting(tmp_path, methods=())

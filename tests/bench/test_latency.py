@@ -1,0 +1,69 @@
+import pytest
+import torch
+
+from amortes.bench.latency import (
+    GIBBON,
+    LOGEI,
+    OURS,
+    Seconds,
+    compare,
+    draw,
+    measure_start,
+    ours,
+    rows,
+)
+from amortes.nets.kernel import KernelNetwork
+from amortes.pretrained import names
+from amortes.prior.gp import named_prior
+from tests.optimiser.conftest import untrained
+
+
+@pytest.fixture(scope="module")
+def network() -> KernelNetwork:
+    return untrained(named_prior("robust"))
+
+
+def test_a_row_for_each_method_and_size(network: KernelNetwork) -> None:
+    pytest.importorskip("botorch")
+    settings = {"d": 1, "points": (4, 6), "repeats": 1, "seed": 0, "fully_bayesian": False}
+    found = list(compare(network, **settings))  # type: ignore[arg-type]
+    assert [(row.n, row.method) for row in found] == [
+        (n, method) for n in (4, 6) for method in (OURS, LOGEI, GIBBON)
+    ]
+    for row in found:
+        assert row.fit_ms > 0
+        assert row.search_ms > 0
+        assert row.ms == pytest.approx(row.fit_ms + row.search_ms)
+    assert found[0].times_ours == 1.0
+
+
+def test_medians_and_ratios() -> None:
+    slow = [Seconds(0.1, 0.2), Seconds(0.1, 0.5), Seconds(9.0, 9.0)]
+    ours_row, theirs = rows(20, {OURS: [Seconds(0.01, 0.09)], LOGEI: slow})
+    assert (ours_row.ms, ours_row.times_ours) == pytest.approx((100.0, 1.0))
+    assert (theirs.ms, theirs.fit_ms, theirs.search_ms) == pytest.approx((600.0, 100.0, 500.0))
+    assert theirs.times_ours == pytest.approx(6.0)
+
+
+def test_datasets_differ_and_are_repeatable(network: KernelNetwork) -> None:
+    (X, y), (other, _) = draw(network, 2, 5, 2, seed=1)
+    (X_again, y_again), _ = draw(network, 2, 5, 2, seed=1)
+    assert X.shape == (5, 2)
+    assert torch.equal(X, X_again)
+    assert torch.equal(y, y_again)
+    assert not torch.equal(X, other)
+
+
+def test_our_time_is_that_of_an_ask(network: KernelNetwork) -> None:
+    X, y = next(draw(network, 2, 5, 1, seed=1))
+    taken = ours(network)(X, y, 0)
+    assert taken.fit > 0
+    assert taken.total > taken.fit
+
+
+def test_a_fresh_process_starts() -> None:
+    if not names():
+        pytest.skip("no weights in the package")
+    start = measure_start(2, 5)
+    assert 0 < start.import_seconds < 60
+    assert 50 < start.peak_mib < 4096

@@ -1,0 +1,44 @@
+import pytest
+
+from amortes.bench.problems.registry import PROBLEMS
+from amortes.bench.suites import METHODS, SUITES, plan
+from amortes.errors import ConfigError
+
+
+def test_all_problems_of_suites_exist() -> None:
+    for suite in SUITES.values():
+        assert {p for part in suite.parts for p in part.problems} <= set(PROBLEMS)
+
+
+def test_the_papers_suite() -> None:
+    runs = plan("paper")
+    assert len({run.problem for run in runs}) == 10 + 32
+    for run in runs:
+        assert run.iterations == (50 if run.problem.startswith("hpob") else 100)
+    assert len(runs) == len(METHODS) * (10 * 10 + 32 * 5)
+    assert len(set(runs)) == len(runs)
+
+
+def test_everything_advances_evenly_by_seed() -> None:
+    runs = plan("synthetic", methods=["a", "b"], seeds=[0, 1, 2], iterations=7)
+    assert [run.seed for run in runs] == [0] * 10 + [1] * 10 + [2] * 10
+    assert [run.method for run in runs[:4]] == ["a", "b", "a", "b"]
+    assert {run.iterations for run in runs} == {7}
+    mixed = [run.seed for run in plan("paper")]
+    assert mixed == sorted(mixed)
+
+
+def test_problems_are_chosen_by_name_or_pattern() -> None:
+    names = {run.problem for run in plan("hpob", problems=["hpob-5971-*", "hpob-7609-9967"])}
+    assert len(names) == 7
+    some = plan(None, problems=["branin*", "lcbench-car"], methods=["jes"], seeds=[4])
+    assert [run.problem for run in some] == ["branin", "branin-noise0.5", "lcbench-car"]
+    with pytest.raises(ConfigError, match="no 'lcbench-car' here"):
+        plan("synthetic", problems=["lcbench-car"])
+
+
+def test_unknown_suites_and_nothing_at_all_are_explained() -> None:
+    with pytest.raises(ConfigError, match="must be one of synthetic, noise"):
+        plan("all")
+    with pytest.raises(ConfigError, match="Nothing to run"):
+        plan(None)

@@ -1,0 +1,157 @@
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from amortes.bench.results import ResultsFolder, Run, read_results
+from amortes.bench.sweep import Progress, Summary, sweep
+from amortes.files import read_json
+from amortes.prior.engines import Engine, Made, Task, local_engine, ray_engine
+from tests.bench.fake import Bowl, fake_method
+
+HERE = local_engine(1)
+ROOT = Path(__file__).parents[2]
+
+
+def runs_of(*methods: str, seeds: int = 2, iterations: int = 5) -> list[Run]:
+    return [
+        Run(problem=problem, method=method, seed=seed, iterations=iterations)
+        for seed in range(seeds)
+        for problem in ("bowl2", "bowl3")
+        for method in methods
+    ]
+
+
+def do(folder: Path, runs: Sequence[Run], engine: Engine = HERE, **options: Any) -> Summary:
+    return sweep(
+        folder, runs, engine=engine, problem_maker=Bowl, method_maker=fake_method, **options
+    )
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (folder / "runs").glob("*.csv")}
+
+
+def changed(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in (folder / "runs").glob("*.csv")}
+
+
+@pytest.fixture
+def undisturbed(tmp_path: Path) -> dict[str, bytes]:
+    folder = tmp_path / "undisturbed"
+    do(folder, runs_of("random", "slow"))
+    return files(folder)
+
+
+def test_results_environment_and_progress(tmp_path: Path) -> None:
+    heard: list[Progress] = []
+    runs = runs_of("random")
+    summary = do(tmp_path, runs, progress=heard.append)
+    assert (summary.finished, summary.made, summary.failures) == (4, 4, [])
+    assert [(h.done, h.total, h.run) for h in heard] == [
+        (i, 4, run) for i, run in enumerate([None, *runs])
+    ]
+    assert heard[-1].seconds_left == 0.0
+    rows = read_results(tmp_path / "results.csv")
+    assert rows == ResultsFolder(tmp_path).rows(runs)
+    assert len(rows) == 2 * (4 + 3)
+    assert {row["commit"] for row in rows} == {read_json(tmp_path / "environment.json")["commit"]}
+
+
+def test_finished_runs_are_not_repeated_and_longer_ones_are_new(tmp_path: Path) -> None:
+    do(tmp_path, runs_of("random"))
+    before = changed(tmp_path)
+    summary = do(tmp_path, runs_of("random", seeds=3))
+    assert (summary.finished, summary.made) == (6, 2)
+    assert before.items() <= changed(tmp_path).items()
+    assert do(tmp_path, runs_of("random", iterations=6)).made == 4
+    assert do(tmp_path, runs_of("random", iterations=4)).made == 0
+
+
+def test_a_failing_run_is_recorded_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switch = tmp_path / "fail"
+    switch.touch()
+    monkeypatch.setenv("AMORTES_TEST_FAIL", str(switch))
+    folder, runs = tmp_path / "results", runs_of("failing", "random", "unheard-of")
+    summary = do(folder, runs)
+    assert (summary.finished, summary.made, len(summary.failures)) == (4, 4, 8)
+    text = (folder / "failures" / "bowl3__failing__1.txt").read_text()
+    assert "Traceback" in text
+    assert "ZeroDivisionError: on purpose" in text
+    assert {row["method"] for row in read_results(folder / "results.csv")} == {"random"}
+    switch.unlink()
+    again = do(folder, runs)
+    assert (again.made, len(again.failures)) == (0, 8)  # not tried again
+    retried = do(folder, runs, retry_failed=True)
+    assert (retried.finished, retried.made, len(retried.failures)) == (8, 4, 4)
+    assert not list((folder / "failures").glob("*failing*"))
+
+
+def test_ray_makes_the_same_files(tmp_path: Path, undisturbed: dict[str, bytes]) -> None:
+    pytest.importorskip("ray")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Ray, about itself
+        do(tmp_path / "ray", runs_of("random", "slow"), ray_engine(workers=1))
+    assert files(tmp_path / "ray") == undisturbed
+
+
+def test_an_interrupt_keeps_and_merges_what_is_done(tmp_path: Path) -> None:
+    def engine(task: Task, indices: Sequence[int]) -> Generator[Made, None, None]:
+        yield from map(task, indices[:3])
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        do(tmp_path, runs_of("random"), engine)
+    rows = read_results(tmp_path / "results.csv")
+    assert len({(row["problem"], row["seed"]) for row in rows}) == 3
+    assert do(tmp_path, runs_of("random")).made == 1
+
+
+def test_processes_that_are_killed_lose_and_repeat_nothing(
+    tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    folder = tmp_path / "killed"
+    program = f"""
+from pathlib import Path
+from tests.bench.test_sweep import do, runs_of
+from amortes.prior.engines import local_engine
+if __name__ == "__main__":
+    do(Path({str(folder)!r}), runs_of("random", "slow"), local_engine(2))
+"""
+    script = tmp_path / "script.py"
+    script.write_text(program)
+    process = subprocess.Popen(
+        [sys.executable, str(script)],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while len(changed(folder)) < 3:
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.01)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(timeout=20)
+    kept = changed(folder)
+    assert 3 <= len(kept) < 8
+    (folder / "runs" / ".bowl2__random__0.csv.x.tmp").write_text("half")
+    summary = do(folder, runs_of("random", "slow"))
+    assert (summary.finished, summary.made) == (8, 8 - len(kept))
+    assert kept.items() <= changed(folder).items()
+    assert files(folder) == undisturbed
+    assert not list((folder / "runs").glob(".*"))
+    rows = read_results(folder / "results.csv")
+    keys = [(r["problem"], r["method"], r["seed"], r["iteration"]) for r in rows]
+    assert len(set(keys)) == len(keys) == 4 * 4 + 4 * 3

@@ -1,0 +1,66 @@
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from amortes.bench.latency import FULLY_BAYESIAN, LOGEI, OURS, Row, Start
+from amortes.cli import bench_latency
+from amortes.cli.bench import bench
+from amortes.cli.bench_latency import misses
+from amortes.nets.kernel import KernelNetwork
+from amortes.prior.gp import named_prior
+from tests.optimiser.conftest import untrained
+
+QUICK = ["latency", "-d", "1", "--points", "4", "--repeats", "1"]
+
+
+def row(method: str, ms: float = 100.0, times: float = 1.0, n: int = 50) -> Row:
+    return Row(n=n, method=method, ms=ms, fit_ms=1.0, search_ms=ms - 1.0, times_ours=times)
+
+
+@pytest.fixture(scope="module")
+def network() -> KernelNetwork:
+    return untrained(named_prior("robust"))
+
+
+@pytest.fixture(autouse=True)
+def small(network: KernelNetwork, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_latency, "load_pretrained", lambda: (network, None))
+    start = Start(import_seconds=9.0, peak_mib=300.0)
+    monkeypatch.setattr(bench_latency, "measure_start", lambda d, n: start)
+
+
+def test_json_and_check() -> None:
+    pytest.importorskip("botorch")
+    result = CliRunner().invoke(bench, [*QUICK, "--json", "--check"])
+    found = json.loads(result.stdout)
+    assert [entry["method"] for entry in found["rows"]] == [OURS, LOGEI, "MAP GP + GIBBON"]
+    assert found["start"] == {"import_seconds": 9.0, "peak_mib": 300.0}
+    assert "import takes 9.0 s, wanted 3.0" in found["missed"]
+    assert result.exit_code == 1
+
+
+def test_the_table() -> None:
+    pytest.importorskip("botorch")
+    result = CliRunner().invoke(bench, QUICK)
+    assert result.exit_code == 0, result.output
+    assert "times ours" in result.stdout
+    assert "import and load: 9 s, peak memory: 300 MiB" in result.stdout
+    assert "Target missed: import" in result.stderr
+
+
+def test_targets() -> None:
+    good = [row(OURS), row(LOGEI, times=3.1), row(FULLY_BAYESIAN, times=100.0)]
+    assert misses(good, Start(import_seconds=2.0, peak_mib=500.0)) == []
+    assert misses([row(OURS, ms=300.0, n=200)], None) == []
+    bad = [row(OURS, ms=121.0), row(LOGEI, times=2.9), row(FULLY_BAYESIAN, times=99.0)]
+    assert misses(bad, Start(import_seconds=2.0, peak_mib=2000.0)) == [
+        "121 ms at n = 50, wanted at most 120",
+        "2.9 times faster than MAP GP + LogEI at n = 50, wanted 3",
+        "99.0 times faster than fully Bayesian GP + JES at n = 50, wanted 100",
+        "peak memory is 2000 MiB, wanted 1024",
+    ]
+
+
+def test_wrong_usage() -> None:
+    assert CliRunner().invoke(bench, ["latency", "--points", "x"]).exit_code == 2

@@ -1,0 +1,82 @@
+import json
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from amortes.bench.results import read_results
+from amortes.bench.suites import SUITES
+from amortes.cli.bench import bench
+from amortes.cli.bench_run import SUITES as NAMES
+from amortes.cli.console import EXIT_FAILED_CHECK, EXIT_USAGE
+from amortes.errors import ConfigError
+from tests.bench.fake import fake_method
+
+pytest.importorskip("botorch")
+
+
+@pytest.fixture(autouse=True)
+def methods(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    registry = types.ModuleType("registry")
+    registry.method_factory = fake_method  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "amortes.bench.methods.registry", registry)
+    monkeypatch.setenv("AMORTES_TEST_FAIL", str(tmp_path / "fail"))
+
+
+def invoke(*arguments: object) -> Result:
+    result = CliRunner().invoke(bench, ["run", *map(str, arguments), "--workers", "1"])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_a_sweep_goes_on_where_it_was(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    options = ["--problems", "branin,hartmann4", "--methods", "random", "--iterations", 5]
+    result = invoke(*options, "--seeds", "0-1", "--out", out, "--json")
+    [row] = json.loads(result.stdout)
+    assert (row["runs"], row["finished"], row["made"], row["failed"]) == (4, 4, 4, 0)
+    lines = result.stderr.splitlines()
+    assert lines[0].startswith("1/4 branin, random, seed 0: done; 0:0")
+    assert len(read_results(row["results"])) == 2 * (4 + 2)
+    [row] = json.loads(invoke(*options, "--seeds", "0-2", "--out", out, "--json").stdout)
+    assert (row["runs"], row["finished"], row["made"]) == (6, 6, 2)
+    assert "finished" in invoke(*options, "--seeds", "0-2", "--out", out).stdout
+
+
+def test_failures_are_shown_and_retried(tmp_path: Path) -> None:
+    (tmp_path / "fail").touch()
+    options = ["--suite", "mini", "--problems", "branin", "--methods", "failing,random"]
+    options += ["--iterations", "4", "--out", str(tmp_path / "out")]
+    result = invoke(*options)
+    assert result.exit_code == EXIT_FAILED_CHECK
+    assert "ZeroDivisionError: on purpose" in result.stderr
+    assert "--retry-failed" in result.stderr
+    (tmp_path / "fail").unlink()
+    assert invoke(*options).exit_code == EXIT_FAILED_CHECK
+    assert invoke(*options, "--retry-failed").exit_code == 0
+
+
+def test_wrong_use_is_found_before_anything_runs(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for options, message in (
+        (["--out", out], "--suite or --problems"),
+        (["--suite", "mini"], "--out"),
+        (["--suite", "all", "--out", out], "mini"),
+        (["--suite", "mini", "--methods", ",", "--out", out], "names with commas"),
+        (["--suite", "mini", "--out", out, "--methods", "random", "--ray-address", "x"], "ray"),
+    ):
+        result = invoke(*options)
+        assert result.exit_code == EXIT_USAGE
+        assert message in result.stderr
+    with pytest.raises(ConfigError, match="no 'magic'"):
+        invoke("--suite", "mini", "--methods", "random,magic", "--out", out)
+    with pytest.raises(ConfigError, match="no 'brannin' here"):
+        invoke("--problems", "brannin", "--out", out)
+    assert not out.exists()
+
+
+def test_all_suites_are_offered() -> None:
+    assert tuple(SUITES) == NAMES

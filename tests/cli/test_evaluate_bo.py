@@ -1,0 +1,82 @@
+import json
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from amortes.cli.console import EXIT_FAILED_CHECK, EXIT_USAGE
+from amortes.cli.evaluate import evaluate
+from amortes.errors import FileError
+from amortes.training.export import export
+from amortes.training.loop import train
+from amortes.training.run import Run
+from tests.bench.fake import fake_method
+from tests.training.fake import fake_recipe
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    train(folder / "base", fake_recipe(steps=2))
+    export(Run.open(folder / "base"), folder / "tiny.safetensors")
+    return folder / "tiny.safetensors"
+
+
+@pytest.fixture(autouse=True)
+def methods(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def method_factory(name: str) -> Any:
+        if name == "broken":
+            raise ZeroDivisionError("on purpose")
+        return fake_method("random")
+
+    registry = types.ModuleType("registry")
+    registry.method_factory = method_factory  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "amortes.bench.methods.registry", registry)
+    monkeypatch.setenv("AMORTES_CACHE", str(tmp_path / "cache"))
+
+
+def invoke(*arguments: object) -> Result:
+    result = CliRunner().invoke(evaluate, ["bo", *map(str, arguments), "--workers", "1"])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+SMALL = ("--dims", "1,2", "--noises", "0.1", "--functions", "2", "--evaluations", "4")
+
+
+def test_a_table_for_each_cell_and_over_all(weights: Path, tmp_path: Path) -> None:
+    rows = json.loads(invoke(weights, *SMALL, "--json").stdout)
+    assert [(row["d"], row["noise"]) for row in rows[::6]] == [
+        ("1", "0.1"),
+        ("2", "0.1"),
+        ("all", "all"),
+    ]
+    assert [r["method"] for r in rows[:6]] == ["pes", "mes", "jes", "logei", "map-logei", "random"]
+    assert rows[-1]["functions"] == 4
+    assert {"regret_2", "error_2", "regret_4", "error_4"} <= rows[-1].keys()
+    again = invoke(weights, *SMALL)
+    assert again.stderr == ""  # nothing was run
+    for word in ("after 4", " ±", "wins", "seconds", "tiny.safetensors on prior tiny"):
+        assert word in again.stdout
+    assert "…" not in again.stdout
+    assert len(again.stdout.splitlines()) == 1 + 3 + 18 + 1  # no row is wrapped
+    assert len(list((tmp_path / "cache" / "bo").iterdir())) == 2
+
+
+def test_a_failing_method_is_shown(weights: Path) -> None:
+    result = invoke(weights, *SMALL, "--methods", "broken,random")
+    assert result.exit_code == EXIT_FAILED_CHECK
+    assert "ZeroDivisionError: on purpose" in result.stderr
+
+
+def test_wrong_use_is_explained(weights: Path, tmp_path: Path) -> None:
+    for option, value in (("--noises", "a"), ("--noises", "-1"), ("--dims", "0"), ("--dims", "x")):
+        result = invoke(weights, option, value)
+        assert result.exit_code == EXIT_USAGE
+        assert option in result.stderr
+    with pytest.raises(FileError, match="missing"):
+        invoke(tmp_path / "missing.safetensors")

@@ -1,0 +1,107 @@
+import math
+import signal
+from pathlib import Path
+
+import pytest
+
+from amortes.command.outcome import STDERR, STDOUT, Answer, ResultFile, last_line, read_answer
+from amortes.errors import ConfigError
+
+
+def answer(folder: Path, out: str, err: str = "", code: int = 0) -> Answer:
+    (folder / STDOUT).write_text(out)
+    (folder / STDERR).write_text(err)
+    return read_answer(folder, code, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0.31", 0.31),
+        ("epoch 1\n-1e-3\n\n  \n", -1e-3),
+        ("loss: 0.31\n", 0.31),
+        ("val_loss=2", 2.0),
+        ("test loss (mean) = +4.5e2", 450.0),
+        ("10%\r50%\r100%\r0.25", 0.25),
+        ("loss: inf", math.inf),
+        ("x" * 100_000 + "\n7", 7.0),
+    ],
+)
+def test_numbers_on_the_last_line(tmp_path: Path, text: str, value: float) -> None:
+    assert answer(tmp_path, text) == Answer(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "it printed nothing, but its last line should be a number"),
+        ("\n \n", "it printed nothing, but its last line should be a number"),
+        ("0.3\nbye", "its last line is 'bye', not a number"),
+        ("saved to run 3", "its last line is 'saved to run 3', not a number"),
+        ("12:30:05", "its last line is '12:30:05', not a number"),
+    ],
+)
+def test_no_number(tmp_path: Path, text: str, reason: str) -> None:
+    assert answer(tmp_path, text) == Answer(reason=reason)
+
+
+def test_not_a_number_is_a_number_nobody_wants(tmp_path: Path) -> None:
+    value = answer(tmp_path, "loss: nan").value
+    assert value is not None
+    assert math.isnan(value)
+
+
+def test_failed_commands(tmp_path: Path) -> None:
+    failed = answer(tmp_path, "0.3", "Traceback\nOSError: disk\n", code=2)
+    assert failed == Answer(reason="exit code 2: OSError: disk")
+    assert answer(tmp_path, "0.3", code=1) == Answer(reason="exit code 1")
+    killed = answer(tmp_path, "", code=-signal.SIGKILL)
+    assert killed == Answer(reason="killed by SIGKILL")
+    assert answer(tmp_path, "", code=-200).reason == "killed by signal 200"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"loss": 0.5}', Answer(0.5)),
+        ('{"loss": 3}', Answer(3.0)),
+        ('{"los": 0.5}', Answer(reason="r.json has no loss")),
+        ("[1]", Answer(reason="r.json has no loss")),
+        ('{"loss": "low"}', Answer(reason='loss in r.json is "low", not a number')),
+        ('{"loss": true}', Answer(reason="loss in r.json is true, not a number")),
+        (None, Answer(reason="it wrote no r.json in its folder")),
+    ],
+)
+def test_json_files(tmp_path: Path, text: str | None, found: Answer) -> None:
+    if text is not None:
+        (tmp_path / "r.json").write_text(text)
+    assert read_answer(tmp_path, 0, ResultFile.parse("r.json:loss")) == found
+
+
+def test_keys_go_deeper_and_damage_is_reported(tmp_path: Path) -> None:
+    file = ResultFile.parse("out/r.json:test.loss")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "r.json").write_text('{"test": {"loss": 1.5}}')
+    assert file.read(tmp_path) == Answer(1.5)
+    (tmp_path / "out" / "r.json").write_text('{"test": ')
+    assert "not readable as JSON" in (file.read(tmp_path).reason or "")
+
+
+@pytest.mark.parametrize("text", ["result.json", ":loss", "r.json:", "r.json:a..b"])
+def test_files_without_key(text: str) -> None:
+    with pytest.raises(ConfigError, match="expected FILE:KEY such as"):
+        ResultFile.parse(text)
+
+
+@pytest.mark.parametrize("text", ["/tmp/r.json:loss", "../r.json:loss"])
+def test_files_elsewhere(text: str) -> None:
+    with pytest.raises(ConfigError, match="must be in the trial's folder"):
+        ResultFile.parse(text)
+
+
+def test_long_lines_are_shortened(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("a" * 1000 + "end")
+    line = last_line(tmp_path / "x")
+    assert line is not None
+    assert line.endswith("end")
+    assert len(line) == 200

@@ -1,0 +1,88 @@
+from pathlib import Path
+
+import pytest
+
+from amortes.command import spacefile
+from amortes.command.spacefile import read_space
+from amortes.errors import ConfigError, FileError
+from amortes.optimiser import Categorical, Float, Int, Linear, Ordinal
+
+FLOAT = '[lr]\ntype = "float"\nlow = 1e-5\nhigh = 0.1\n'
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "space.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_everything_a_file_can_say(tmp_path: Path) -> None:
+    space = read_space(
+        write(
+            tmp_path,
+            'epochs = 20\nname = "a b"\n'
+            + FLOAT
+            + "log = true\n"
+            + '[layers]\ntype = "int"\nlow = 1\nhigh = 8\n'
+            + '[size]\ntype = "ordinal"\nchoices = [16, 32, 64]\n'
+            + '[act]\ntype = "categorical"\nchoices = ["relu", "gelu"]\n'
+            + "[[constraints]]\ncoefficients = { layers = 2, lr = 1.5 }\nupper = 9\n"
+            + "[[constraints]]\ncoefficients = { layers = -1 }\nupper = -2\n",
+        )
+    )
+    assert space.parameters == {
+        "epochs": 20,
+        "name": "a b",
+        "lr": Float(1e-5, 0.1, log=True),
+        "layers": Int(1, 8),
+        "size": Ordinal([16, 32, 64]),
+        "act": Categorical(["relu", "gelu"]),
+    }
+    assert space.constraints == (
+        Linear({"layers": 2, "lr": 1.5}, upper=9),
+        Linear({"layers": -1}, upper=-2),
+    )
+
+
+def test_the_example_of_the_module_is_valid(tmp_path: Path) -> None:
+    lines = (spacefile.__doc__ or "").splitlines()
+    example = "\n".join(line for line in lines if line.startswith("    "))
+    width = '[width]\ntype = "int"\nlow = 8\nhigh = 64\n'
+    assert read_space(write(tmp_path, example + "\n" + width)).d == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[lr]\nlow = 1\nhigh = 2", r"\[lr\] type is missing; it must be one of float, int"),
+        ('[lr]\ntype = "real"', r"\[lr\] type is 'real'; it must be"),
+        (FLOAT + "hihg = 3", r"\[lr\] has no key 'hihg'; float has low, high, log"),
+        ('[lr]\ntype = "int"\nlow = 1', r"\[lr\] high is missing; int needs low and high"),
+        ('[a]\ntype = "ordinal"', r"\[a\] choices is missing; ordinal needs choices"),
+        (FLOAT + 'log = "yes"', r"\[lr\] log must be true or false, not 'yes'"),
+        ('[lr]\ntype = "float"\nlow = 2\nhigh = 1', r"\[lr\] Float: low must be below high"),
+        ('[n]\ntype = "int"\nlow = 1.5\nhigh = 3', r"\[n\] Int: low must be an int, not 1.5"),
+        ("a = 1", "nothing varies"),
+        ("", "nothing varies"),
+        (FLOAT + "[constraints]\nupper = 1", r"must be written as \[\[constraints\]\]"),
+        (FLOAT + "[[constraints]]\nupper = 1", "number 1 must have coefficients and upper"),
+        (
+            FLOAT + '[[constraints]]\nupper = "a"\ncoefficients = {lr = 1}',
+            r"\[\[constraints\]\] number 1: Linear: upper must be a finite number",
+        ),
+        (FLOAT + "[[constraints]]\nupper = 1\ncoefficients = {x = 1}", "no parameter 'x'"),
+        ("when = 2026-01-01\n" + FLOAT, "when: expected Float"),
+    ],
+)
+def test_errors_name_the_file_and_the_key(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=r"space\.toml: .*" + message):
+        read_space(write(tmp_path, text))
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="does not exist"):
+        read_space(tmp_path / "none.toml")
+    with pytest.raises(FileError, match="is a folder"):
+        read_space(tmp_path)
+    with pytest.raises(FileError, match=r"not valid TOML: .*line 1"):
+        read_space(write(tmp_path, "lr: 3"))

@@ -1,0 +1,121 @@
+import pytest
+import torch
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+
+from amortes.errors import ConfigError
+from amortes.integrations.optuna.structure import Condition, Structure
+from amortes.integrations.optuna.translate import Translation, constant
+from amortes.optimiser import Categorical, Float, Int
+from amortes.optimiser.design import sample
+from amortes.optimiser.parameter import Parameter
+from amortes.random import generator
+
+
+def one(distribution: BaseDistribution) -> Translation:
+    return Translation(Structure({"x": distribution}, {}))
+
+
+DISTRIBUTIONS: list[tuple[BaseDistribution, Parameter]] = [
+    (FloatDistribution(-2.0, 3.0), Float(-2.0, 3.0)),
+    (FloatDistribution(1e-5, 1.0, log=True), Float(1e-5, 1.0, log=True)),
+    (FloatDistribution(-1.0, 1.0, step=0.1), Int(0, 20)),
+    (FloatDistribution(0.1, 0.7, step=0.2), Int(0, 3)),
+    (IntDistribution(-3, 8), Int(0, 11)),
+    (IntDistribution(3, 9, step=3), Int(0, 2)),
+    (IntDistribution(2, 1000, log=True), Int(2, 1000, log=True)),
+    (IntDistribution(0, 2**60), Float(0, 2**60)),
+    (IntDistribution(1, 2**60, log=True), Float(1, 2**60, log=True)),
+    (CategoricalDistribution(["a", None, 1.5, True]), Categorical([0, 1, 2, 3])),
+]
+
+
+@pytest.mark.parametrize(("distribution", "parameter"), DISTRIBUTIONS)
+def test_round_trip(distribution: BaseDistribution, parameter: Parameter) -> None:
+    translation = one(distribution)
+    assert translation.space.parameters == {"x": parameter}
+    X = sample(translation.space, 30, generator(0))
+    for x in torch.cat([X, translation.space.project(X[:2].round())]):  # the ends, too
+        params = translation.to_params(translation.space.decode(x))
+        # As Optuna checks, stores and returns it.
+        internal = distribution.to_internal_repr(params["x"])
+        assert distribution._contains(internal)
+        stored = distribution.to_external_repr(internal)
+        assert stored == params["x"]
+        assert type(stored) is type(params["x"])
+        assert translation.to_params(translation.to_values({"x": stored})) == params
+
+
+def test_steps_cover_the_range_to_its_ends() -> None:
+    translation = one(FloatDistribution(0.1, 0.7, step=0.2))
+    params = [translation.to_params({"x": k})["x"] for k in range(4)]
+    assert params == pytest.approx([0.1, 0.3, 0.5, 0.7])
+    assert params[-1] <= 0.7
+
+
+@pytest.mark.parametrize(
+    ("distribution", "value"),
+    [
+        (FloatDistribution(0.0, 1.0), 1.5),
+        (FloatDistribution(0.0, 1.0, step=0.25), 0.3),
+        (FloatDistribution(0.0, 1.0, step=0.25), 1.25),
+        (IntDistribution(0, 10, step=2), 3),
+        (IntDistribution(1, 10, log=True), 11),
+        (CategoricalDistribution(["a", "b"]), "c"),
+    ],
+)
+def test_values_outside_are_refused(distribution: BaseDistribution, value: object) -> None:
+    with pytest.raises(ValueError, match=r"outside|whole number|not in"):
+        one(distribution).to_values({"x": value})
+
+
+@pytest.mark.parametrize(
+    ("distribution", "value"),
+    [
+        (FloatDistribution(2.0, 2.0), 2.0),
+        (IntDistribution(3, 3), 3),
+        (CategoricalDistribution(["a"]), "a"),
+    ],
+)
+def test_constants(distribution: BaseDistribution, value: object) -> None:
+    assert constant(distribution) == value
+
+
+def test_unknown_distributions_are_said() -> None:
+    class Strange(BaseDistribution):
+        def to_internal_repr(self, param_value_in_external_repr: object) -> float:
+            return 0.0
+
+        def single(self) -> bool:
+            return False
+
+        def _contains(self, param_value_in_internal_repr: float) -> bool:
+            return True
+
+    with pytest.raises(ConfigError, match="cannot sample from Strange"):
+        one(Strange())
+    with pytest.raises(ConfigError, match="cannot sample from Strange"):
+        constant(Strange())
+
+
+def test_only_active_parameters_are_translated_back() -> None:
+    structure = Structure(
+        {"kind": CategoricalDistribution("abc"), "n": IntDistribution(10, 30, step=10)},
+        {"n": Condition("kind", frozenset([0.0, 2.0]))},
+    )
+    translation = Translation(structure)
+    assert translation.to_params({"kind": 2, "n": 1}) == {"kind": "c", "n": 20}
+    assert translation.to_params({"kind": 1, "n": 1}) == {"kind": "b"}
+
+
+def test_conditions_on_steps() -> None:
+    structure = Structure(
+        {"n": IntDistribution(10, 30, step=10), "x": FloatDistribution(0, 1)},
+        {"x": Condition("n", frozenset([20.0]))},
+    )
+    assert Translation(structure).to_params({"n": 1, "x": 0.5}) == {"n": 20, "x": 0.5}
+    assert Translation(structure).to_params({"n": 2, "x": 0.5}) == {"n": 30}
