@@ -90,3 +90,17 @@ def test_botorch_is_added_to_what_is_stored(
 def test_too_many_tasks(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="tasks"):
         compute(tmp_path, [(1, 3)], 17)
+
+
+@pytest.mark.parametrize("name", ["paper", "robust"])
+def test_tasks_in_one_dimension_are_shipped(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alpha_tasks, "brute_force", None)
+    monkeypatch.setattr(alpha_tasks, "botorch_gains", None)
+    cells = [(1, 3), (1, 8), (1, 20)]
+    count = alpha_tasks.DEFAULT_TASKS
+    found = list(
+        alpha_tasks.alpha_tasks(named_prior(name), cells, count, botorch=True, cache=tmp_path)
+    )
+    assert len(found) == 3 * count

@@ -61,8 +61,8 @@ def evaluate() -> None:
       amortes evaluate figure kernel.safetensors -o out/figure.png
       amortes evaluate bo kernel.safetensors         optimisation of functions of its prior
 
-    What the oracles found for the named priors is part of the package; for others it is computed
-    when first needed (minutes) and kept in a cache.
+    What the oracles found for the priors paper and robust is part of the package (for alpha: in
+    1-D, as far as it goes); the rest is computed when first needed (minutes) and kept in a cache.
     """
 
 

@@ -2,9 +2,10 @@
 
 particles     hyperparameter posterior          no parameters
 conditioning  exact posterior per particle      no parameters
+landmarks     candidate optima, draws of the maximum, textbook gains
+peak          the posterior given that the maximum is at x*
 hints         closed-form conditioning on x*, f* or both
 correction    learned: what the closed form gets wrong      (base stage)
-landmarks     candidate optima and textbook gains
 gain          learned: the gains                            (alpha stage)
 """
 
