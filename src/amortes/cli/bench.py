@@ -18,7 +18,7 @@ def bench() -> None:
 
     \b
     Examples:
-      amortes bench run --suite mini --out out/mini        a miniature of the study, 5 minutes
+      amortes bench run --suite mini --out out/mini        a miniature of the study, a minute
       amortes bench report out/mini                        its figures, tables and web page
       amortes bench latency                                time per ask, beside BoTorch
       amortes bench search                                 closed-form network, LogEI

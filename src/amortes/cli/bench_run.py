@@ -8,14 +8,11 @@ import click
 from amortes.cli.console import EXIT_FAILED_CHECK, json_option, show_rows
 from amortes.cli.prior_corpus import parse_ranges
 from amortes.cli.sweeping import (
-    engine_option,
     make_engine,
     parse_names,
-    ray_address_option,
-    retry_option,
     show_failures,
+    sweep_options,
     sweep_progress,
-    workers_option,
 )
 
 if TYPE_CHECKING:
@@ -54,10 +51,7 @@ SUITES = ("synthetic", "noise", "lcbench", "hpob", "sklearn", "mini", "paper")
     required=True,
     help="Folder for the results.",
 )
-@workers_option
-@engine_option
-@ray_address_option
-@retry_option
+@sweep_options
 @json_option
 @click.pass_context
 def run(

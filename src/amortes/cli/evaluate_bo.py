@@ -8,14 +8,11 @@ import click
 from amortes.cli.bench_search import parse_sizes
 from amortes.cli.console import EXIT_FAILED_CHECK, json_option, show_rows
 from amortes.cli.sweeping import (
-    engine_option,
     make_engine,
     parse_names,
-    ray_address_option,
-    retry_option,
     show_failures,
+    sweep_options,
     sweep_progress,
-    workers_option,
 )
 from amortes.cli.weights import Weights
 
@@ -78,10 +75,7 @@ def _parse_dims(ctx: click.Context, param: click.Parameter, value: str | None) -
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for finished runs.  [default: $AMORTES_CACHE or ~/.cache/amortes]",
 )
-@workers_option
-@engine_option
-@ray_address_option
-@retry_option
+@sweep_options
 @json_option
 @click.pass_context
 def bo(

@@ -18,17 +18,28 @@ if TYPE_CHECKING:
 
 SHOWN_FAILURES = 5
 
-workers_option = click.option(
-    "--workers", type=click.IntRange(min=1), show_default="all cores", help="Processes, or with "
-    "--engine ray and no address, cores.",
-)  # fmt: skip
-engine_option = click.option(
-    "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True
+_OPTIONS = (
+    click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        show_default="all cores",
+        help="Processes, or with --engine ray and no address, cores.",
+    ),
+    click.option(
+        "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True
+    ),
+    click.option(
+        "--ray-address", help="A running Ray cluster; without it, Ray starts on this machine."
+    ),
+    click.option("--retry-failed", is_flag=True, help="Try failed runs again."),
 )
-ray_address_option = click.option(
-    "--ray-address", help="A running Ray cluster; without it, Ray starts on this machine."
-)
-retry_option = click.option("--retry-failed", is_flag=True, help="Try failed runs again.")
+
+
+def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --workers, --engine, --ray-address and --retry-failed to a command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
 
 
 def parse_names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
