@@ -77,12 +77,23 @@ class Failing(RandomSearch):
 KINDS: dict[str, type[RandomSearch]] = {"random": RandomSearch, "slow": Slow, "failing": Failing}
 
 
+class FakeFactory:
+    """Makes methods; those called slow have weights, which the environment tells."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    @property
+    def digest(self) -> str:
+        return os.environ.get("AMORTES_TEST_WEIGHTS", "") if self.kind == "slow" else ""
+
+    def __call__(self, problem: Problem, seed: int) -> Method:
+        return KINDS[self.kind](problem, seed)
+
+
 def fake_method(name: str) -> MethodFactory:
     kind = name.partition("@")[0]
     if kind not in KINDS:
         raise ConfigError(f"method: no {name!r}")
 
-    def make(problem: Problem, seed: int) -> Method:
-        return KINDS[kind](problem, seed)
-
-    return make
+    return FakeFactory(kind)

@@ -23,8 +23,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
 
     def make(name: str) -> Any:
-        names.append(name)
-        return fake_method("random")
+        def run(problem: Any, seed: int) -> Any:
+            names.append(name)
+            return fake_method("random")(problem, seed)
+
+        return run
 
     monkeypatch.setattr(evaluation, "named_method", make)
     return names

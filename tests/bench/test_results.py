@@ -20,7 +20,7 @@ def run_of(
 def text_of(run: Run) -> str:
     problem = Bowl(run.problem)
     records = optimise(problem, fake_method("random"), seed=run.seed, iterations=run.iterations)
-    return run_csv(run, problem, records, version="1.2", commit="abc+")
+    return run_csv(run, problem, records, version="1.2", commit="abc+", weights="0a1b")
 
 
 def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -37,6 +37,7 @@ def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
         assert (row["problem"], row["d"], row["noise_sd"]) == ("bowl2", 2, 0.1)
         assert (row["method"], row["seed"], row["threads"]) == ("random", 0, 1)
         assert (row["version"], row["commit"]) == ("1.2", "abc+")
+        assert row["weights"] == folder.weights(run) == "0a1b"
 
 
 def test_unknown_regret_is_empty(tmp_path: Path) -> None:
@@ -82,6 +83,22 @@ def test_a_longer_run_counts_a_shorter_or_damaged_one_does_not(tmp_path: Path) -
     file.write_text("something else\n")
     assert not folder.finished(run)
     assert read_results(folder.merge()) == []
+
+
+def test_runs_from_before_weights_were_recorded(tmp_path: Path) -> None:
+    folder, run, new = ResultsFolder(tmp_path), run_of(), run_of(seed=1)
+    header, *lines = text_of(run).splitlines()
+    old = [header.removesuffix(",weights"), *(line.removesuffix(",0a1b") for line in lines)]
+    folder.put(run, "\n".join(old) + "\n")
+    assert folder.finished(run)
+    assert folder.weights(run) == ""
+    assert folder.weights(new) is None
+    folder.put(new, text_of(new))
+    rows = read_results(folder.merge())
+    assert rows == folder.rows()
+    assert [row["weights"] for row in rows] == [""] * 3 + ["0a1b"] * 3
+    (tmp_path / "old.csv").write_text("\n".join(old) + "\n")
+    assert read_results(tmp_path / "old.csv") == folder.rows([run])
 
 
 def test_success_forgets_failure(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from amortes.bench.results import ResultsFolder, Run, read_results
 from amortes.bench.sweep import Progress, Summary, sweep
+from amortes.errors import ConfigError
 from amortes.files import read_json
 from amortes.prior.engines import Engine, Made, Task, local_engine, ray_engine
 from tests.bench.fake import Bowl, fake_method
@@ -95,6 +96,39 @@ def test_a_failing_run_is_recorded_and_the_others_go_on(
     retried = do(folder, runs, retry_failed=True)
     assert (retried.finished, retried.made, len(retried.failures)) == (8, 4, 4)
     assert not list((folder / "failures").glob("*failing*"))
+
+
+def test_runs_with_other_weights_are_not_mixed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AMORTES_TEST_WEIGHTS", "")
+    do(tmp_path, runs_of("slow", seeds=1))  # as before weights were recorded
+    monkeypatch.setenv("AMORTES_TEST_WEIGHTS", "old")
+    summary = do(tmp_path, runs_of("random", "slow"))
+    assert (summary.made, summary.unknown_weights) == (6, ["slow"])
+    found = {(r["method"], r["seed"], r["weights"]) for r in ResultsFolder(tmp_path).rows()}
+    slow = {("slow", 0, ""), ("slow", 1, "old")}
+    assert found == slow | {("random", 0, ""), ("random", 1, "")}
+    monkeypatch.setenv("AMORTES_TEST_WEIGHTS", "new")
+    before = changed(tmp_path)
+    with pytest.raises(ConfigError, match=r"slow \(then old, now new\)"):
+        do(tmp_path, runs_of("random", "slow", seeds=3))
+    assert changed(tmp_path) == before
+    assert do(tmp_path, runs_of("random", seeds=3)).made == 2
+
+
+def test_weights_that_change_during_a_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def engine(task: Task, indices: Sequence[int]) -> Generator[Made, None, None]:
+        yield task(indices[0])
+        monkeypatch.setenv("AMORTES_TEST_WEIGHTS", "new")
+        yield task(indices[1])
+
+    monkeypatch.setenv("AMORTES_TEST_WEIGHTS", "old")
+    summary = do(tmp_path, runs_of("slow", seeds=1), engine)
+    (failure,) = summary.failures
+    assert "the weights here (new) are not those" in failure.read_text()
 
 
 def test_ray_makes_the_same_files(tmp_path: Path, undisturbed: dict[str, bytes]) -> None:

@@ -63,3 +63,8 @@ class MethodFactory(Protocol):
     def __call__(self, problem: Problem, seed: int) -> Method:
         """`problem` tells d, the pool, and for oracles nothing else may be used."""
         ...
+
+
+def weights_digest(factory: MethodFactory) -> str:
+    """What the weights of a method are, as the factory's `digest` says; empty if it has none."""
+    return str(getattr(factory, "digest", ""))

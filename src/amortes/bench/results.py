@@ -14,6 +14,7 @@ Columns of a run and of results.csv, a row for each n from d to N:
     value, regret   of the function, without noise, at that point; regret is empty if unknown
     fit_seconds, search_seconds, recommend_seconds     what the method took after n observations
     threads, version, commit
+    weights         of our methods: the start of the SHA-256 of the weights file; else empty
 
 Files are written whole or not at all, by one process, which holds a lock on the folder.
 """
@@ -55,7 +56,9 @@ COLUMNS = (
     "threads",
     "version",
     "commit",
+    "weights",
 )
+_WITHOUT_WEIGHTS = COLUMNS[:-1]  # of runs from before weights were recorded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +81,13 @@ class Run:
 
 
 def run_csv(
-    run: Run, problem: Problem, records: Iterable[Record], *, version: str, commit: str
+    run: Run,
+    problem: Problem,
+    records: Iterable[Record],
+    *,
+    version: str,
+    commit: str,
+    weights: str = "",
 ) -> str:
     """The file of a finished run."""
     text = io.StringIO()
@@ -93,6 +102,7 @@ def run_csv(
             "seed": run.seed,
             "version": version,
             "commit": commit,
+            "weights": weights,
         }
         for name in ("x", "recommended"):
             row[name] = json.dumps([round(u, DIGITS) for u in row[name]])
@@ -116,6 +126,11 @@ class ResultsFolder:
         """Observations of the run that is there; 0 if there is none or it is damaged."""
         rows = self._rows(self._run_file(run))
         return max((int(row["iteration"]) for row in rows), default=0)
+
+    def weights(self, run: Run) -> str | None:
+        """Digest of the weights that a run was made with, empty if unknown; None without a run."""
+        rows = self._rows(self._run_file(run))
+        return rows[0]["weights"] if rows else None
 
     def failed(self, run: Run) -> bool:
         """Whether the run was tried in vain."""
@@ -156,6 +171,8 @@ class ResultsFolder:
                 header, _, rows = text.partition("\n")
                 if header == ",".join(COLUMNS):
                     file.write(rows)
+                elif header == ",".join(_WITHOUT_WEIGHTS):
+                    file.write(rows.replace("\n", ",\n"))
         return target
 
     def clear_temporary(self) -> None:
@@ -191,7 +208,8 @@ class ResultsFolder:
         try:
             with path.open(encoding="utf-8", newline="") as file:
                 reader = csv.DictReader(file)
-                return list(reader) if tuple(reader.fieldnames or ()) == COLUMNS else []
+                known = tuple(reader.fieldnames or ()) in (COLUMNS, _WITHOUT_WEIGHTS)
+                return [_whole(row) for row in reader] if known else []
         except FileNotFoundError:
             return []
 
@@ -201,11 +219,15 @@ def read_results(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     try:
         with Path(path).open(encoding="utf-8", newline="") as file:
             reader = csv.DictReader(file)
-            if tuple(reader.fieldnames or ()) != COLUMNS:
+            if tuple(reader.fieldnames or ()) not in (COLUMNS, _WITHOUT_WEIGHTS):
                 raise FileError(f"{path} is not a table of results: its columns are others.")
-            return [_typed(row) for row in reader]
+            return [_typed(_whole(row)) for row in reader]
     except FileNotFoundError:
         raise FileError(f"{path} does not exist; `amortes bench run` makes it.") from None
+
+
+def _whole(row: Mapping[str, str]) -> dict[str, str]:
+    return {**row, "weights": row.get("weights", "")}
 
 
 def _typed(row: Mapping[str, str]) -> dict[str, Any]:

@@ -4,13 +4,16 @@ Workers compute runs and hand the text of their files to the process that called
 alone writes. A run is the unit of work: it is there, whole, or it is not; a sweep that was stopped,
 however rudely, goes on with those that are missing. A run that raises an error leaves its traceback
 and does not stop the others; it is not tried again unless asked for.
+
+Weights may change while their name stays. A run records a digest of those it was made with, and a
+sweep that would add runs with others to it stops before it begins.
 """
 
 import contextlib
 import json
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,8 +22,9 @@ import amortes
 from amortes.bench.environment import write_environment
 from amortes.bench.loop import optimise
 from amortes.bench.problems.registry import make_problem
-from amortes.bench.protocol import MethodFactory, Problem
+from amortes.bench.protocol import MethodFactory, Problem, weights_digest
 from amortes.bench.results import ENVIRONMENT, ResultsFolder, Run, run_csv
+from amortes.errors import ConfigError
 from amortes.prior.engines import Engine, Made
 
 ProblemMaker = Callable[[str], Problem]
@@ -52,6 +56,7 @@ class Summary:
     finished: int  # of the runs asked for
     made: int  # of these, in this session
     failures: list[Path]  # of the runs asked for
+    unknown_weights: list[str]  # methods with runs from before weights were recorded
     seconds: float
 
 
@@ -73,10 +78,12 @@ def sweep(
     results = ResultsFolder(folder)
     with results.locked():
         results.clear_temporary()
+        digests = _digests(runs, method_maker)
+        unknown = _check_weights(results, runs, digests)
         missing = [run for run in runs if not results.finished(run)]
         todo = [run for run in missing if retry_failed or not results.failed(run)]
         commit = write_environment(results.path / ENVIRONMENT)["commit"]
-        task = partial(_perform, todo, problem_maker, method_maker, commit)
+        task = partial(_perform, todo, problem_maker, method_maker, commit, digests)
         done = len(runs) - len(todo)
         progress(Progress(done=done, total=len(runs)))
         try:
@@ -100,8 +107,37 @@ def sweep(
         finished=len(runs) - len(failures),
         made=len(missing) - len(failures),
         failures=[results.failure_file(run) for run in failures],
+        unknown_weights=unknown,
         seconds=time.perf_counter() - begin,
     )
+
+
+def _digests(runs: Sequence[Run], method_maker: MethodMaker) -> dict[str, str]:
+    """Of the weights of each method, as they are now."""
+    digests = {}
+    for method in dict.fromkeys(run.method for run in runs):
+        with contextlib.suppress(Exception):  # of whatever kind: its runs will say it
+            digests[method] = weights_digest(method_maker(method))
+    return digests
+
+
+def _check_weights(
+    results: ResultsFolder, runs: Sequence[Run], digests: Mapping[str, str]
+) -> list[str]:
+    """Refuse runs that were made with other weights; methods of which that is unknown."""
+    changed: dict[str, str] = {}
+    unknown: dict[str, str] = {}
+    for run in runs:
+        now, then = digests.get(run.method, ""), results.weights(run)
+        if now and then is not None and then != now:
+            (changed if then else unknown)[run.method] = f"{run.method} (then {then}, now {now})"
+    if changed:
+        raise ConfigError(
+            f"Runs in {results.path} were made with weights that have changed since: "
+            f"{', '.join(changed.values())}. Choose another folder for the results, or delete the "
+            f"runs of {', '.join(changed)} in {results.path / 'runs'} to make them anew."
+        )
+    return list(unknown)
 
 
 def _keep(results: ResultsFolder, run: Run, data: bytes) -> Path | None:
@@ -118,14 +154,22 @@ def _perform(
     problem_maker: ProblemMaker,
     method_maker: MethodMaker,
     commit: str,
+    digests: Mapping[str, str],
     index: int,
 ) -> Made:
     """Do one run; the bytes are JSON with the file of the run, or with the traceback."""
     run = runs[index]
     try:
         problem, factory = problem_maker(run.problem), method_maker(run.method)
+        weights = weights_digest(factory)
+        if weights != digests.get(run.method, weights):
+            raise ConfigError(
+                f"{run.method}: the weights here ({weights}) are not those that the sweep began "
+                f"with ({digests[run.method]})."
+            )
         records = optimise(problem, factory, seed=run.seed, iterations=run.iterations)
-        text = run_csv(run, problem, records, version=amortes.__version__, commit=commit)
+        version = amortes.__version__
+        text = run_csv(run, problem, records, version=version, commit=commit, weights=weights)
         outcome = {"csv": text}
     except Exception:  # of whatever kind: the others go on
         outcome = {"traceback": traceback.format_exc()}

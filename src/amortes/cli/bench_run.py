@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.markup import escape
 
-from amortes.cli.console import EXIT_FAILED_CHECK, json_option, show_rows
+from amortes.cli.console import ERR, EXIT_FAILED_CHECK, json_option, show_rows
 from amortes.cli.prior_corpus import parse_ranges
 from amortes.cli.sweeping import (
     make_engine,
@@ -72,7 +73,8 @@ def run(
 
     Can be stopped at any moment, even killed, and started again: finished runs are kept, and only
     what is missing is done. A run that fails leaves its traceback in OUT/failures, and the others
-    go on; the exit code is then 1. Each run has one thread.
+    go on; the exit code is then 1. Each run has one thread. Runs that were made with weights that
+    have changed since are never mixed with new ones: the command says so and stops.
 
     \b
     Examples:
@@ -101,6 +103,12 @@ def run(
         "results": str(out / "results.csv"),
     }
     show_rows([row], as_json=as_json)
+    if summary.unknown_weights:
+        ERR.print(
+            "[yellow]Some runs are from before weights were recorded; whether theirs are those of "
+            f"now is unknown:[/] {escape(', '.join(summary.unknown_weights))}",
+            soft_wrap=True,
+        )
     show_failures(summary.failures)
     if summary.failures:
         ctx.exit(EXIT_FAILED_CHECK)

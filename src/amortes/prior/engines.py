@@ -1,4 +1,4 @@
-"""Engines: who computes the shards of a corpus.
+"""Engines: who computes many tasks, such as the shards of a corpus or the runs of a sweep.
 
 An engine is a function (task, indices) -> generator of task(index), in any order. It keeps only a
 few results at a time, stops its workers as soon as the generator is closed, and never writes to
@@ -20,11 +20,11 @@ from functools import partial
 
 from amortes.errors import AmortesError, ConfigError, MissingExtraError
 
-Made = tuple[int, bytes]  # index and content of a shard
+Made = tuple[int, bytes]  # index and result of a task
 Task = Callable[[int], Made]
 Engine = Callable[[Task, Sequence[int]], Generator[Made, None, None]]
 
-QUEUED_PER_WORKER = 2  # so that no worker waits while a finished shard is being written
+QUEUED_PER_WORKER = 2  # so that no worker waits while a result is being written
 
 
 def local_engine(workers: int) -> Engine:
@@ -70,11 +70,11 @@ def _run_processes(workers: int, task: Task, indices: Sequence[int]) -> Generato
                 yield future.result()
     except BrokenProcessPool as error:
         raise AmortesError(
-            "A worker process was killed, most often because memory ran out. Finished shards are "
+            "A worker process was killed, most often because memory ran out. What is finished is "
             "kept: start the same command again, with fewer workers."
         ) from error
     except BaseException:
-        # Shards in flight are abandoned: who interrupts does not want to wait for them.
+        # Tasks in flight are abandoned: who interrupts does not want to wait for them.
         for process in set(multiprocessing.active_children()) - others:
             process.terminate()
         raise
@@ -123,7 +123,7 @@ def _run_ray(
             pending += [remote.remote(index) for index in itertools.islice(queue, 1)]
             yield ray.get(finished[0])
     except ray.exceptions.RayError as error:
-        raise AmortesError(f"Ray could not finish a shard: {error}") from error
+        raise AmortesError(f"Ray could not finish a task: {error}") from error
     finally:
         ray.shutdown()
 

@@ -14,7 +14,13 @@ from amortes.acquisition import Domain, Fitted, maximise
 from amortes.acquisition.pool import Score
 from amortes.bench.methods.model_based import AROUND, ModelBased, highest_unseen
 from amortes.bench.protocol import Problem
+from amortes.errors import FileError
+from amortes.files import sha256
 from amortes.nets.base import Network
+from amortes.pretrained import SUFFIX, load_pretrained, weights_path
+from amortes.training.export import load_network
+
+DIGITS = 12  # of a digest: no two weights anybody makes agree in so many
 
 
 class Ours(ModelBased[Fitted]):
@@ -56,10 +62,18 @@ class OursFactory:
         return Ours(problem, seed, self._network, self.score)
 
     @cached_property
-    def _network(self) -> Network[Any]:
-        from amortes.pretrained import SUFFIX, load_pretrained
-        from amortes.training.export import load_network
+    def digest(self) -> str:
+        """The start of the SHA-256 of the weights file, which may change while its name stays."""
+        if not self._file.is_file():
+            raise FileError(f"{self._file} does not exist; it should hold the weights of a method.")
+        return sha256(self._file)[:DIGITS]
 
+    @property
+    def _file(self) -> Path:
+        return Path(self.weights) if self.weights.endswith(SUFFIX) else weights_path(self.weights)
+
+    @cached_property
+    def _network(self) -> Network[Any]:
         if self.weights.endswith(SUFFIX):
-            return load_network(Path(self.weights))[0]
+            return load_network(self._file)[0]
         return load_pretrained(self.weights)[0]
