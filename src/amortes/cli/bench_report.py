@@ -20,6 +20,24 @@ NAMES = (
     "traces",
     "coverage",
 )
+FIGURES = (
+    "regret",
+    "regret-gp",
+    "accuracy",
+    "accuracy-gp",
+    "hpob-ranks",
+    "hpob-regret",
+    "hpob-ranks-published",
+    "real",
+    "real-gp",
+    "wins",
+    "win-matrix",
+    "ranks",
+    "runtime",
+    "noise",
+    "weights",
+    "traces",
+)
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -30,7 +48,8 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     type=click.Path(file_okay=False, path_type=Path),
     help="Where to write.  [default: the folder `report` beside the results]",
 )
-@click.option("--only", type=click.Choice(NAMES), help="Draw this section only, without the page.")
+@click.option("--only", type=click.Choice(NAMES), help="This section only, without the page.")
+@click.option("--figure", type=click.Choice(FIGURES), help="This figure only, and its numbers.")
 @click.option(
     "--anchors",
     type=FILE,
@@ -42,6 +61,7 @@ def report(
     results: Path,
     out: Path | None,
     only: str | None,
+    figure: str | None,
     anchors: Path | None,
     no_anchors: bool,
     traces: Path | None,
@@ -55,12 +75,13 @@ def report(
     Examples:
       amortes bench report runs/sweep
       amortes bench report runs/sweep --only regret --out out/regret
+      amortes bench report runs/sweep --figure regret-gp --no-anchors
       amortes bench report runs/sweep --traces ablation.json
     """
     from amortes.bench.report.published import Published, load_published
     from amortes.bench.report.results import load_results
     from amortes.bench.report.study import Study, load_traces
-    from amortes.bench.report.write import write_report
+    from amortes.bench.report.write import write_figure, write_report, write_section
 
     if anchors and no_anchors:
         raise click.UsageError("--anchors and --no-anchors exclude each other.")
@@ -70,10 +91,14 @@ def report(
         load_traces(traces) if traces else {},
     )
     folder = out or (results if results.is_dir() else results.parent) / "report"
-    written = write_report(study, folder, only)
-    if only:
-        for path in written:
-            OUT.print(f"Wrote {path}", markup=False, soft_wrap=True)
-        return
-    OUT.print(f"Wrote {written[0]} and {len(written) - 1} figures and tables", markup=False,
-              soft_wrap=True)  # fmt: skip
+    if only is None and figure is None:
+        written = write_report(study, folder)
+        lines = [f"Wrote {written[0]} and {len(written) - 1} figures and tables"]
+    else:
+        written = [
+            *(write_section(study, folder, only) if only else ()),
+            *(write_figure(study, folder, figure) if figure else ()),
+        ]
+        lines = [f"Wrote {path}" for path in written]
+    for line in lines:
+        OUT.print(line, markup=False, soft_wrap=True)

@@ -2,12 +2,22 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from amortes.bench.report.sections import SECTIONS
+from amortes.bench.report.sections import FIGURES, SECTIONS
+from amortes.cli.bench_report import FIGURES as FIGURE_NAMES
 from amortes.cli.bench_report import NAMES, report
 from amortes.errors import FileError
 
 
 def test_one_figure(sweep: Path, tmp_path: Path) -> None:
+    arguments = [str(sweep), "--figure", "regret-gp", "--out", str(tmp_path)]
+    result = CliRunner().invoke(report, arguments)
+    assert result.exit_code == 0, result.output
+    assert len(result.output.splitlines()) == 3
+    names = {path.name for path in tmp_path.rglob("*.*")}
+    assert names == {"regret-gp.png", "regret-gp.svg", "regret-gp.csv"}
+
+
+def test_one_section(sweep: Path, tmp_path: Path) -> None:
     arguments = [str(sweep), "--only", "noise", "--out", str(tmp_path), "--no-anchors"]
     result = CliRunner().invoke(report, arguments)
     assert result.exit_code == 0, result.output
@@ -23,6 +33,8 @@ def test_the_default_folder_is_beside_the_results(sweep: Path) -> None:
 
 def test_names_of_sections() -> None:
     assert list(NAMES) == list(SECTIONS)
+    assert list(FIGURE_NAMES) == list(FIGURES)
+    assert set(FIGURES.values()) == set(SECTIONS) - {"standings", "coverage"}
 
 
 def test_wrong_usage(sweep: Path, tmp_path: Path) -> None:

@@ -11,17 +11,17 @@ SWEEP = results(
 
 def test_the_table() -> None:
     table = coverage_table(SWEEP)
-    assert table.columns == ["method", "Branin, 2-D", "HPO-B 5527, 8-D"]
+    assert table.columns == ["problem", "amortes JES", "fully Bayesian GP JES"]
     assert table.rows == [
-        ["amortes JES", "3 x 5-9", "2 x 2 x 4"],
-        ["fully Bayesian GP JES", "1 x 3", ""],
+        ["Branin, 2-D", "3 × 5-9", "1 × 3"],
+        ["HPO-B 5527, 8-D", "2 × 2 × 4", ""],
     ]
 
 
 def test_what_is_missing_is_said() -> None:
     found = "\n".join(missing(SWEEP))
     assert "Synthetic: no runs on Hartmann, 4-D; Ackley, 5-D; Hartmann, 6-D; Ackley, 8-D." in found
-    assert "LCBench: no runs on Car;" in found
+    assert "LCBench: no runs on LCBench Car, 7-D;" in found
     assert "HPO-B: no runs on HPO-B 5891" in found
     assert "No runs with another noise" in found
     assert "Methods without any run: amortes PES, amortes MES, amortes EI" in found

@@ -78,9 +78,39 @@ def test_noise_levels_share_an_axis() -> None:
     assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
 
 
+def test_a_column_without_measured_curves_is_left_out() -> None:
+    published: Curves = {"branin": {"paper:pes": curve(0, 1), "paper:mes": curve(0, 1)}}
+    figure = draw_grid({"branin": CURVES["branin"]}, published, ylabel="regret")
+    assert [ax.get_title() for ax in figure.axes] == ["Branin, 2-D: JES"]
+    (legend,) = figure.legends
+    assert [t.get_text() for t in legend.get_texts()] == ["amortes JES", "fully Bayesian GP"]
+
+
+def test_a_single_acquisition_has_its_problems_side_by_side() -> None:
+    curves = {name: {"jes": curve(0, -1)} for name in ("branin", "hartmann4", "ackley5", "ackley8")}
+    figure = draw_grid(curves, {}, ylabel="regret")
+    shown = [ax for ax in figure.axes if ax.get_visible()]
+    assert [ax.get_title() for ax in shown] == [
+        "Branin, 2-D: JES",
+        "Hartmann, 4-D: JES",
+        "Ackley, 5-D: JES",
+        "Ackley, 8-D: JES",
+    ]
+    assert [bool(ax.get_ylabel()) for ax in shown] == [True, False, False, True]
+    assert [bool(ax.get_xlabel()) for ax in shown] == [False, True, True, True]
+
+
 def test_variants() -> None:
     curves = {"branin": {"jes": curve(0, -2), "jes@uniform": curve(0, -1)}}
-    (ax,) = draw_variants(curves, PUBLISHED, ylabel="regret").axes
+    figure = draw_variants(curves, PUBLISHED, ylabel="regret", plain="traces")
+    (ax,) = figure.axes
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "amortes, traces",
+        "amortes, uniform",
+        "published α-PFN, traces",
+        "published α-PFN, uniform",
+    ]
     assert len(ax.lines) == 4
     colours = [line.get_color() for line in ax.lines]
     assert len(set(colours)) == 2  # by weights, not by who trained them

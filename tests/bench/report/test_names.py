@@ -69,9 +69,9 @@ def test_ours_and_the_overview() -> None:
     [
         ("branin", "synthetic", "branin", "Branin, 2-D"),
         ("ackley8-noise0.5", "noise", "ackley8-noise0.5", "Ackley, 8-D, noise 0.5"),
-        ("lcbench-fashionmnist", "lcbench", "lcbench-fashionmnist", "Fashion-MNIST"),
+        ("lcbench-fashionmnist", "lcbench", "lcbench-fashionmnist", "LCBench Fashion-MNIST, 7-D"),
         ("hpob-5527-31", "hpob", "hpob-5527", "HPO-B 5527, 8-D"),
-        ("sklearn-svm-digits", "other", "sklearn-svm-digits", "sklearn-svm-digits"),
+        ("sklearn-svm-digits", "other", "sklearn-svm-digits", "SVM on digits (accuracy)"),
     ],
 )
 def test_problems(problem: str, kind: str, group: str, label: str) -> None:

@@ -51,6 +51,15 @@ def test_rows_out_of_order_repeated_and_unfinished(tmp_path: Path) -> None:
     assert results.environment is None
 
 
+def test_weights(tmp_path: Path) -> None:
+    header = HEADER.replace("\n", ",weights\n")
+    rows = [("jes", 0, "0a"), ("jes", 1, "0b"), ("mes", 0, "0a"), ("random", 0, "")]
+    lines = [f"branin,2,{method},{seed},2,1,1,{digest}\n" for method, seed, digest in rows]
+    results = load_results(write(tmp_path, header + "".join(lines)))
+    assert results.weights == {"jes": ["0a", "0b"], "mes": ["0a"]}
+    assert results.notes == ["jes: its runs were made with different weights (0a, 0b)."]
+
+
 def test_scores() -> None:
     one = run("branin", "jes", 0, [1.0, 2.0], first=3)
     assert one.score_at(4) == 2.0

@@ -9,7 +9,7 @@ from amortes.bench.report.curve_sections import checkpoint_table, regret_section
 from amortes.bench.report.curves import Curves
 from amortes.bench.report.published import load_published, read_curve
 from amortes.bench.report.results import Results
-from amortes.bench.report.sections import SECTIONS
+from amortes.bench.report.sections import FIGURES, SECTIONS
 from amortes.bench.report.study import Study, load_traces
 from amortes.errors import FileError
 from tests.bench.report.fake import results, run
@@ -38,6 +38,10 @@ def test_names_of_figures_and_tables_are_unique(study: Study) -> None:
         "win-matrix ranks runtime noise weights"
     )
     assert set(wanted.split()) <= set(drawings)
+    assert {name: FIGURES[name] for name in drawings} == {
+        drawing.name: section.name for section in sections for drawing in section.drawings
+    }
+    assert all(drawing.data.name == drawing.name for s in sections for drawing in s.drawings)
 
 
 def test_the_data_of_a_figure_have_the_published_curves(study: Study) -> None:
@@ -97,7 +101,8 @@ def test_standings_reach_the_paper(study: Study) -> None:
 def test_other_weights(study: Study) -> None:
     section = variants_section(study)
     (drawing,) = section.drawings
-    assert {ax.get_title() for ax in drawing.figure.axes} == {"JES", ""}
+    titles = [ax.get_title() for ax in drawing.figure.axes]
+    assert titles == ["Branin, 2-D: JES", "Hartmann, 4-D: JES"]
 
 
 def test_traces(tmp_path: Path) -> None:
@@ -115,6 +120,23 @@ def test_traces(tmp_path: Path) -> None:
     path.write_text("[1, 2]")
     with pytest.raises(FileError, match="trace ablation"):
         load_traces(path)
+
+
+def test_speed_ups_are_a_table_of_problems_and_acquisitions() -> None:
+    seconds = {"jes": 1.0, "mes": 2.0, "fb-jes": 30.0, "map-logei": 4.0}
+    runs = [run("branin", m, 0, [0.0], seconds=[(s, 0, 0)]) for m, s in seconds.items()]
+    runs += [run("ackley5", m, 0, [0.0], seconds=[(1, 1, 1)]) for m in ("mes", "map-logei")]
+    table = SECTIONS["runtime"](Study(Results(runs))).tables[0]
+    assert [*table.columns] == [
+        "problem",
+        "MES against MAP GP LogEI",
+        "JES against fully Bayesian GP",
+        "JES against MAP GP LogEI",
+    ]
+    assert [*table.rows] == [
+        ["Branin, 2-D", "2.0×", "30×", "4.0×"],
+        ["Ackley, 5-D", "1.0×", "", ""],
+    ]
 
 
 def test_threads_that_differ_are_pointed_out() -> None:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from amortes.bench.report.published import Published
 from amortes.bench.report.study import Study
 from amortes.bench.report.summary import headline_table, run_table, summarise
@@ -28,9 +30,11 @@ def study_of(ours: float, theirs: float) -> Study:
 def test_headlines() -> None:
     summary = summarise(study_of(-2.0, -1.0))
     numbers = {one.number for one in summary.headlines}
-    assert numbers == {"100%", "40x", "1.0", "1 : 0 : 0"}
-    assert summary.worse == []
-    assert summary.run.startswith("4 runs with 4 recorded iterations: 2 methods on 1 problem ")
+    assert numbers == {"100%", "40×", "1.0", "1 : 0 : 0"}
+    assert (summary.worse, summary.compared) == ([], 1)
+    assert summary.run.startswith(
+        "4 runs with 4 recorded iterations: 2 methods on 1 problem (1 synthetic), 2 seeds each."
+    )
     assert headline_table(summary).rows[0][0] == "100%"
 
 
@@ -44,10 +48,14 @@ def test_losses_are_told() -> None:
 def test_a_lone_method_has_no_headlines() -> None:
     lone = Study(results(run("branin", "jes", 0, [0.0], regret=[1.0])))
     assert summarise(lone).headlines == []
+    assert summarise(lone).compared == 0
     assert run_table(lone).rows == [["branin", "jes", "0", "1", "0", "1"]]
 
 
 def test_the_study(study: Study) -> None:
     summary = summarise(study)
     assert "(commit 0123456789)" in summary.run
+    assert " (2 synthetic; 1 synthetic, other noise; 1 LCBench; 2 HPO-B; 1 other)" in summary.run
+    changed = replace(study.results, commits=["0123456789ab+"])
+    assert "(commit 0123456789+)" in summarise(Study(changed)).run
     assert len(run_table(study).rows) == len(study.results.runs)

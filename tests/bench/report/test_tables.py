@@ -4,7 +4,15 @@ import math
 
 import pytest
 
-from amortes.bench.report.tables import Table, bold, counted, seconds, with_error
+from amortes.bench.report.tables import (
+    NO_BREAK,
+    Table,
+    bold,
+    counted,
+    seconds,
+    times,
+    with_error,
+)
 
 TABLE = Table(
     name="t", title="A < B", columns=["method", "a|b"], rows=[["x & y", bold("1, 2")], ["z", ""]]
@@ -25,7 +33,20 @@ def test_markdown() -> None:
 def test_html_is_escaped() -> None:
     text = TABLE.html()
     assert "<caption>A &lt; B</caption>" in text
-    assert '<th scope="row">x &amp; y</th><td><strong>1, 2</strong></td>' in text
+    row = '<th scope="row" class="text">x &amp; y</th><td><strong>1, 2</strong></td>'
+    assert row in text
+
+
+def test_text_is_on_the_left_and_numbers_on_the_right() -> None:
+    table = Table(
+        name="t",
+        title="t",
+        columns=["a", "8-D", "c"],
+        rows=[["1", "-1.0 ± 0.1", "yes"], ["2", "", ""], ["3", bold("+2"), bold("no")]],
+    )
+    assert "|---|---:|---|" in table.markdown()
+    assert '<td>-1.0 ± 0.1</td><td class="text">yes</td>' in table.html()
+    assert f">8{NO_BREAK}D</th>" in table.html()
 
 
 def test_csv_round_trip() -> None:
@@ -43,6 +64,7 @@ def test_seconds(value: float, text: str) -> None:
 
 
 def test_numbers() -> None:
+    assert [times(x) for x in (196.4, 3.14159, 0.5, math.nan)] == ["196×", "3.1×", "0.50×", ""]
     assert with_error(-1.234, 0.056) == "-1.23 ± 0.06"
     assert with_error(1.0, math.nan, 1) == "1.0"
     assert with_error(math.nan, 1.0) == ""

@@ -1,15 +1,16 @@
 import base64
 import csv
 import io
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from amortes.bench.report.page import render
-from amortes.bench.report.sections import SECTIONS
+from amortes.bench.report.sections import FIGURES, SECTIONS
 from amortes.bench.report.study import Study
-from amortes.bench.report.write import write_report
+from amortes.bench.report.write import write_figure, write_report, write_section
 from amortes.errors import ConfigError
 
 VOID = {"meta", "br"}
@@ -120,14 +121,42 @@ def test_text_from_the_results_is_escaped(study: Study) -> None:
 
 
 def test_one_section(study: Study, tmp_path: Path) -> None:
-    written = write_report(study, tmp_path, only="runtime")
+    written = write_section(study, tmp_path, "runtime")
     assert {path.relative_to(tmp_path).as_posix() for path in written} == {
         "figures/runtime.png",
         "figures/runtime.svg",
         "data/runtime.csv",
         "tables/runtime-table.md",
+        "tables/speed-up.md",
     }
     with pytest.raises(ConfigError, match="nothing for the section 'traces'"):
-        write_report(study, tmp_path, only="traces")
+        write_section(study, tmp_path, "traces")
     with pytest.raises(ConfigError, match=", ".join(SECTIONS)):
-        write_report(study, tmp_path, only="figure 1")
+        write_section(study, tmp_path, "section 1")
+
+
+def test_one_figure(study: Study, tmp_path: Path) -> None:
+    written = write_figure(study, tmp_path, "win-matrix")
+    assert [path.relative_to(tmp_path).as_posix() for path in written] == [
+        "figures/win-matrix.png",
+        "figures/win-matrix.svg",
+        "data/win-matrix.csv",
+    ]
+    with pytest.raises(ConfigError, match="nothing for the figure 'traces'"):
+        write_figure(study, tmp_path, "traces")
+    with pytest.raises(ConfigError, match=", ".join(FIGURES)):
+        write_figure(study, tmp_path, "figure 1")
+
+
+def test_every_figure_says_how_to_draw_it_again(page: Page) -> None:
+    words = " ".join(page.words)
+    for attributes in page.all("figure"):
+        name = str(attributes["id"]).removeprefix("figure-")
+        assert f"amortes bench report RESULTS --figure {name}" in words
+
+
+def test_weights_are_told(study: Study) -> None:
+    known = replace(study.results, weights={"jes": ["0a1b"], "mes": ["", "2c3d"]})
+    words = Page(render(Study(known), [])).words
+    assert "amortes JES: 0a1b" in words
+    assert "amortes MES: not recorded, 2c3d" in words

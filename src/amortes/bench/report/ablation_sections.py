@@ -35,7 +35,8 @@ def noise_section(study: Study) -> Section:
             Drawing(
                 name=name,
                 figure=draw_noise(curves, study.published.curves, levels),
-                caption="log10 inference regret of our acquisitions by noise.",
+                caption="log10 inference regret of our acquisitions; noise is the standard "
+                "deviation of an observation.",
                 data=curve_table(name, "Noise: data", both),
             )
         ],
@@ -68,6 +69,8 @@ def variants_section(study: Study) -> Section:
         "Lower is better: the same acquisition with the default weights and with others.",
         curves,
         {},
+        plain="default weights",
+        caption="log10 inference regret; colours are weights.",
     )
 
 
@@ -85,14 +88,25 @@ def traces_section(study: Study) -> Section:
     return _variants(
         "traces",
         "Trace ablation",
-        "Lower is better: networks trained on traces that look like optimisation runs (default) "
-        "and on uniform points; dashed as published.",
+        "Lower is better: networks trained on traces that look like optimisation runs and on "
+        "others, such as uniform points; dashed as published.",
         study.traces,
         published,
+        plain="optimisation traces",
+        caption="log10 inference regret; colours are what networks were trained on.",
     )
 
 
-def _variants(name: str, title: str, reading: str, curves: Curves, published: Curves) -> Section:
+def _variants(
+    name: str,
+    title: str,
+    reading: str,
+    curves: Curves,
+    published: Curves,
+    *,
+    plain: str,
+    caption: str,
+) -> Section:
     if not curves:
         return Section(name=name, title=title, reading=reading, notes=["Not given."])
     both = {problem: {**curves[problem], **published.get(problem, {})} for problem in curves}
@@ -103,8 +117,8 @@ def _variants(name: str, title: str, reading: str, curves: Curves, published: Cu
         drawings=[
             Drawing(
                 name=name,
-                figure=draw_variants(curves, published, ylabel=LABELS["regret"]),
-                caption=reading,
+                figure=draw_variants(curves, published, ylabel=LABELS["regret"], plain=plain),
+                caption=caption,
                 data=curve_table(name, f"{title}: data", both),
             )
         ],

@@ -1,14 +1,16 @@
 """Figures of comparisons: win rates, ranks and runtimes."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from amortes.bench.report.names import parse_method
+from amortes.bench.report.names import parse_method, versus
 from amortes.bench.report.ranks import Ranks
 from amortes.bench.report.results import Floats
 from amortes.bench.report.runtime import Timing
@@ -46,16 +48,17 @@ def draw_wins(
             if was is not None and parse_method(pair[1]).model == "fb":
                 ax.plot(was, row + 0.25, "o", mfc="none", mec=LIGHT["ink"], ms=5.0)
         ax.set_xlim(-0.02, 1.02)
+        ax.set_xticks([0.0, 0.5, 1.0], ["0", "0.5", "1"])
         ax.set_xlabel("win rate")
-        ax.set_title(group)
+        ax.set_title(_wrapped(group))
         tidy(ax)
-    axes[0].set_yticks(range(len(pairs)), [_versus(pair) for pair in pairs])
-    axes[0].invert_yaxis()
+    axes[0].set_yticks(range(len(pairs)), [versus(*pair) for pair in pairs])
+    axes[0].set_ylim(len(pairs) - 0.5, -0.5)
     handles = [
         Line2D([], [], color=LIGHT["grey"], marker="o", lw=2.0),
         Line2D([], [], color=LIGHT["ink"], marker="o", mfc="none", lw=0),
     ]
-    legend(figure, handles, ["amortes, 95 % interval", "published, α-PFN over GP"], 2)
+    legend(figure, handles, ["amortes, 95% interval", "published, α-PFN over fully Bayesian GP"], 2)
     return figure
 
 
@@ -65,9 +68,10 @@ def draw_matrix(methods: Sequence[str], rate: Floats) -> Figure:
     side = 0.52 * len(methods)
     figure = Figure(figsize=(max(6.0, side + 3.2), max(4.0, side + 2.4)), layout="constrained")
     ax = figure.subplots()
-    ax.pcolormesh(np.ma.masked_invalid(rate), cmap=DIVERGING, vmin=0, vmax=1, ec="white", lw=1)
     for (i, j), value in np.ndenumerate(rate):
         if not np.isnan(value):
+            cell = Rectangle((j + 0.02, i + 0.02), 0.96, 0.96, color=DIVERGING(value), lw=0)
+            ax.add_patch(cell)
             ax.text(
                 j + 0.5,
                 i + 0.5,
@@ -82,7 +86,8 @@ def draw_matrix(methods: Sequence[str], rate: Floats) -> Figure:
     ax.set_yticks(places, labels)
     ax.set_title("wins of the row over the column, % of (problem, seed) pairs", pad=12)
     ax.set_aspect("equal")
-    ax.invert_yaxis()
+    ax.set_xlim(0, len(methods))
+    ax.set_ylim(len(methods), 0)
     tidy(ax)
     ax.grid(visible=False)
     ax.xaxis.tick_top()
@@ -114,9 +119,10 @@ def draw_ranks(ranks: Mapping[str, Ranks]) -> Figure:
                 lw=1.8,
             )
         tasks = len({problem for problem, _ in one.field.cells})
-        ax.set_title(f"{group}\n{len(one.mean)} methods, {counted(tasks, 'task')}")
+        ax.set_title(f"{_wrapped(group)}\n{len(one.mean)} methods, {counted(tasks, 'task')}")
         ax.set_xlabel("average rank")
         ax.set_xlim(0.5, len(one.mean) + 0.5)
+        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         tidy(ax)
     axes[0].set_yticks(range(len(methods)), [parse_method(method).label for method in methods])
     axes[0].set_ylim(len(methods) - 0.5, -0.5)
@@ -157,9 +163,5 @@ def _typical(times: Mapping[str, Timing]) -> float:
     return float(np.exp(np.mean(np.log(totals)))) if totals else 0.0
 
 
-def _versus(pair: Pair) -> str:
-    ours, theirs = (parse_method(name) for name in pair)
-    model = {"fb": "fully Bayesian GP", "map": "MAP GP"}[theirs.model]
-    short = parse_method(pair[0]).label.removeprefix("amortes ")
-    other = "" if ours.acquisition == theirs.acquisition else f" {theirs.label[len(model) + 1 :]}"
-    return f"{short} against {model}{other}"
+def _wrapped(title: str) -> str:
+    return textwrap.fill(title, 16)

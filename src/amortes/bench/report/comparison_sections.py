@@ -58,7 +58,7 @@ def wins_section(study: Study) -> Section:
                     name="wins",
                     figure=draw_wins(rates, _published_wins(study)),
                     caption="Share of the (problem, seed) pairs in which ours recommends the "
-                    "better point; bars are Wilson's 95 % intervals, which take pairs as "
+                    "better point; bars are Wilson's 95% intervals, which take pairs as "
                     "independent.",
                     data=data,
                 )
@@ -103,7 +103,7 @@ def _wins_by_panel(study: Study, pairs: list[tuple[str, str]]) -> Table:
                 rows.append([panel_label(name), *labels, wins.text])
     return Table(
         name="wins-table",
-        title="Win rate [95 % interval] (pairs) of ours over GPs",
+        title="Win rate [95% interval] (pairs) of ours over GPs",
         columns=["problem", "ours", "against", "win rate"],
         rows=rows,
     )
@@ -173,7 +173,23 @@ def ranks_section(study: Study) -> Section:
                 figure=draw_ranks(ranks),
                 caption="Average ranks by group of problems; a method without a mark was run "
                 "too little there.",
-                data=table,
+                data=Table(
+                    name="ranks",
+                    title="Average ranks: data",
+                    columns=["group", "method", "rank", "standard_error", "methods", "tasks"],
+                    rows=[
+                        [
+                            group,
+                            method,
+                            f"{mean:.4f}",
+                            "" if np.isnan(one.error[method]) else f"{one.error[method]:.4f}",
+                            str(len(one.mean)),
+                            str(len({problem for problem, _ in one.field.cells})),
+                        ]
+                        for group, one in ranks.items()
+                        for method, mean in one.mean.items()
+                    ],
+                ),
             )
         ],
         tables=[table],
@@ -205,7 +221,8 @@ def standings_section(study: Study) -> Section:
     ]
     table = Table(
         name="standings",
-        title="Ours beside the same acquisition on other models",
+        title="Ours beside the same acquisition on other models: log10 inference regret, or "
+        "accuracy (%) on LCBench, mean ± standard error after n observations",
         columns=["problem", "acquisition", "rival", "n", "ours", "rival's", "gain", "verdict"],
         rows=rows,
     )

@@ -34,18 +34,17 @@ STANDARD_METHODS = (
 
 
 def coverage_table(results: Results) -> Table:
-    """Seeds and iterations of each method on each panel."""
-    names = list(dict.fromkeys(panel(problem) for problem in results.problems))
+    """Seeds and iterations of each method (across) on each panel (down)."""
     rows = []
-    for method in results.methods:
-        row = [parse_method(method).label]
-        for name in names:
-            problems = [problem for problem in results.problems if panel(problem) == name]
+    for name in dict.fromkeys(panel(problem) for problem in results.problems):
+        row = [panel_label(name)]
+        problems = [problem for problem in results.problems if panel(problem) == name]
+        for method in results.methods:
             runs = [run for p in problems for run in results.seeds(p, method).values()]
             tasks = sum(bool(results.seeds(problem, method)) for problem in problems)
             seeds = [len(found) for p in problems if (found := results.seeds(p, method))]
             row.append(
-                f"{f'{tasks} x ' if len(problems) > 1 else ''}{_span(seeds)} x "
+                f"{f'{tasks} × ' if len(problems) > 1 else ''}{_span(seeds)} × "
                 f"{_span([run.last for run in runs])}"
                 if runs
                 else ""
@@ -53,8 +52,8 @@ def coverage_table(results: Results) -> Table:
         rows.append(row)
     return Table(
         name="coverage",
-        title="Runs: (tasks x) seeds x observations",
-        columns=["method", *(panel_label(name) for name in names)],
+        title="Runs: (tasks ×) seeds × observations",
+        columns=["problem", *(parse_method(method).label for method in results.methods)],
         rows=rows,
     )
 

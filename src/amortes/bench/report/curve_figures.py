@@ -1,12 +1,14 @@
 """Figures of curves: one panel per problem, or a grid of problems and acquisitions."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from amortes.bench.report.curves import LABELS, Curve, Curves
 from amortes.bench.report.names import (
@@ -52,9 +54,9 @@ def draw_panels(
     curves: Mapping[str, Mapping[str, Curve]],
     *,
     ylabel: str,
-    titles: Mapping[str, str] | None = None,
     zoom: bool = False,
     log: bool = False,
+    looks: Callable[[str], Look] = look,
 ) -> Figure:
     """One panel per entry of `curves`, all methods in it, one legend."""
     across = min(ACROSS, len(curves))
@@ -63,51 +65,42 @@ def draw_panels(
     axes = figure.subplots(down, across, squeeze=False)
     for ax, (name, methods) in zip(axes.flat, curves.items(), strict=False):
         for method in order_methods(methods):
-            draw_curve(ax, method, methods[method])
-        ax.set_title((titles or {}).get(name) or panel_label(name))
+            draw_curve(ax, method, methods[method], looks(method))
+        ax.set_title(panel_label(name))
         if log:
-            ax.set_yscale("log")
-            means = np.concatenate([curve.mean for curve in methods.values()])
-            lowest, highest = np.min(means[means > 0], initial=1.0), np.max(means, initial=LOWEST)
-            ax.set_ylim(max(LOWEST, 0.7 * lowest), 1.4 * highest)
+            _make_logarithmic(ax, methods.values())
         if zoom:
             zoom_in(ax, methods.values())
         tidy(ax)
     for ax in axes.flat[len(curves) :]:
         ax.set_visible(False)
     _outer_labels(axes, len(curves), across, ylabel)
-    _legend_of(figure, [method for methods in curves.values() for method in methods])
+    _legend_of(figure, [method for methods in curves.values() for method in methods], looks)
     return figure
 
 
 def draw_grid(curves: Curves, published: Curves, *, ylabel: str, zoom: bool = False) -> Figure:
-    """Problems down, acquisitions across: ours, the GPs, and what was published."""
+    """Problems down, acquisitions that were run across: ours, the GPs, and what was published."""
+    there = {parse_method(name).column for methods in curves.values() for name in methods}
+    columns = [column for column in COLUMNS if column in there]
     chosen = {
         problem: {
             method: curve
             for method, curve in {**curves[problem], **published.get(problem, {})}.items()
-            if parse_method(method).model in GP_MODELS and not parse_method(method).weights
+            if parse_method(method).model in GP_MODELS
+            and parse_method(method).column in columns
+            and not parse_method(method).weights
         }
         for problem in curves
     }
-    names = {method for methods in chosen.values() for method in methods}
-    columns = [c for c in COLUMNS if any(parse_method(name).column == c for name in names)]
-    figure = Figure(figsize=(11.0, 2.1 * len(chosen) + 1.2), layout="constrained")
-    axes = figure.subplots(len(chosen), len(columns), squeeze=False, sharex="row", sharey="row")
-    for row, (problem, methods) in zip(axes, chosen.items(), strict=True):
-        for ax, column in zip(row, columns, strict=True):
-            shown = [name for name in methods if parse_method(name).column == column]
-            for method in order_methods(shown):
-                draw_curve(ax, method, methods[method])
-            tidy(ax)
+    figure, axes = _lattice(list(chosen), columns, ylabel)
+    for (problem, column), ax in axes.items():
+        methods = chosen[problem]
+        for method in order_methods(m for m in methods if parse_method(m).column == column):
+            draw_curve(ax, method, methods[method])
         if zoom:
-            zoom_in(row[0], methods.values())
-        row[0].set_ylabel(f"{panel_label(problem)}\n{ylabel}", fontsize=8)
-    for ax, column in zip(axes[0], columns, strict=True):
-        ax.set_title(ACQUISITIONS[column])
-    for ax in axes[-1]:
-        ax.set_xlabel("observations")
-    handles, labels = model_handles(names)
+            zoom_in(ax, methods.values())
+    handles, labels = model_handles(name for methods in chosen.values() for name in methods)
     legend(figure, handles, labels, 5)
     return figure
 
@@ -145,35 +138,30 @@ def draw_noise(curves: Curves, published: Curves, levels: Mapping[str, Sequence[
     return figure
 
 
-def draw_variants(curves: Curves, published: Curves, *, ylabel: str) -> Figure:
-    """Problems down, acquisitions across: the default weights and others, dashed as published."""
+def draw_variants(curves: Curves, published: Curves, *, ylabel: str, plain: str) -> Figure:
+    """Problems down, acquisitions across: the default weights and others, dashed as published.
+
+    `plain` is what the legend calls methods that name no weights.
+    """
     both = {problem: {**curves[problem], **published.get(problem, {})} for problem in curves}
     parsed = {name: parse_method(name) for methods in both.values() for name in methods}
     columns = [c for c in ACQUISITIONS if any(parsed[n].acquisition == c for n in parsed)]
     weights = list(dict.fromkeys(method.weights for method in parsed.values()))
     colours = {name: LIGHT[VARIANTS[i % len(VARIANTS)]] for i, name in enumerate(sorted(weights))}
-    figure = Figure(figsize=(11.0, 2.3 * len(both) + 0.9), layout="constrained")
-    axes = figure.subplots(len(both), len(columns), squeeze=False, sharex="row", sharey="row")
+    figure, axes = _lattice(list(both), columns, ylabel)
     handles: dict[str, Line2D] = {}
-    for row, (problem, methods) in zip(axes, both.items(), strict=True):
-        for ax, column in zip(row, columns, strict=True):
-            for name in order_methods(n for n in methods if parsed[n].acquisition == column):
-                dashed = parsed[name].model == "paper"
-                style = Look(
-                    colour=colours[parsed[name].weights],
-                    line=DASHED if dashed else "-",
-                    band=not dashed,
-                )
-                draw_curve(ax, name, methods[name], style)
-                model = MODELS[parsed[name].model]
-                label = f"{model}, {parsed[name].weights or 'default'}"
-                handles.setdefault(label, Line2D([], [], **style.options()))
-            tidy(ax)
-        row[0].set_ylabel(f"{panel_label(problem)}\n{ylabel}", fontsize=8)
-    for ax, column in zip(axes[0], columns, strict=True):
-        ax.set_title(ACQUISITIONS[column])
-    for ax in axes[-1]:
-        ax.set_xlabel("observations")
+    for (problem, column), ax in axes.items():
+        methods = both[problem]
+        for name in order_methods(n for n in methods if parsed[n].acquisition == column):
+            dashed = parsed[name].model == "paper"
+            style = Look(
+                colour=colours[parsed[name].weights],
+                line=DASHED if dashed else "-",
+                band=not dashed,
+            )
+            draw_curve(ax, name, methods[name], style)
+            label = f"{MODELS[parsed[name].model]}, {parsed[name].weights or plain}"
+            handles.setdefault(label, Line2D([], [], **style.options()))
     legend(figure, list(handles.values()), list(handles), 4)
     return figure
 
@@ -234,6 +222,41 @@ def curve_table(name: str, title: str, curves: Mapping[str, Mapping[str, Curve]]
     )
 
 
+def _lattice(
+    problems: Sequence[str], columns: Sequence[str], ylabel: str
+) -> tuple[Figure, dict[tuple[str, str], Axes]]:
+    """Axes for each problem (down) and acquisition (across); those of a single one go on below."""
+    several = len(columns) > 1
+    cells = [(problem, column) for problem in problems for column in columns]
+    across = len(columns) if several else min(ACROSS, len(cells))
+    down = math.ceil(len(cells) / across)
+    figure = Figure(figsize=(11.0, (2.1 if several else 2.7) * down + 1.1), layout="constrained")
+    share: Literal["row", False] = "row" if several else False
+    axes = figure.subplots(down, across, squeeze=False, sharex=share, sharey=share)
+    _outer_labels(axes, len(cells), across, ylabel)
+    for i, (ax, (problem, column)) in enumerate(zip(axes.flat, cells, strict=False)):
+        if not several:
+            ax.set_title(f"{panel_label(problem)}: {ACQUISITIONS[column]}")
+        elif i < across:
+            ax.set_title(ACQUISITIONS[column])
+        if several and i % across == 0:
+            ax.set_ylabel(f"{panel_label(problem)}\n{ylabel}")
+        tidy(ax)
+    for ax in axes.flat[len(cells) :]:
+        ax.set_visible(False)
+    return figure, dict(zip(cells, axes.flat, strict=False))
+
+
+def _make_logarithmic(ax: Axes, curves: Iterable[Curve]) -> None:
+    ax.set_yscale("log")
+    means = np.concatenate([curve.mean for curve in curves])
+    lowest, highest = np.min(means[means > 0], initial=1.0), np.max(means, initial=LOWEST)
+    ax.set_ylim(max(LOWEST, 0.7 * lowest), 1.4 * highest)
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
+
+
 def _outer_labels(axes: np.ndarray, count: int, across: int, ylabel: str) -> None:
     for i, ax in enumerate(axes.flat[:count]):
         if i % across == 0:
@@ -242,8 +265,7 @@ def _outer_labels(axes: np.ndarray, count: int, across: int, ylabel: str) -> Non
             ax.set_xlabel("observations")
 
 
-def _legend_of(figure: Figure, names: Iterable[str]) -> None:
+def _legend_of(figure: Figure, names: Iterable[str], looks: Callable[[str], Look] = look) -> None:
     ordered = order_methods(names)
-    looks = [look(name) for name in ordered]
-    handles = [Line2D([], [], **style.options()) for style in looks]
+    handles = [Line2D([], [], **looks(name).options()) for name in ordered]
     legend(figure, handles, [parse_method(name).label for name in ordered], 4)

@@ -46,7 +46,8 @@ def other_section(study: Study) -> Section:
         name="real",
         title="Real tasks",
         reading="Higher is better: lines are means over seeds of the value at the recommended "
-        "configuration, bands one standard error.",
+        "configuration (of a scikit-learn model, the cross-validated score in brackets), bands one "
+        "standard error; axes start where the slowest method is after a fifth of the way.",
     )
 
 
@@ -77,8 +78,13 @@ def _family_section(study: Study, family: str, *, name: str, title: str, reading
             Drawing(
                 name=f"{name}-gp",
                 figure=draw_grid(curves, published, ylabel=LABELS[kind], zoom=zoom),
-                caption="Each acquisition on our network (colour) and on Gaussian processes (grey, "
-                "brown); dashed lines are the curves published for the α-PFN and its GP.",
+                caption="Each acquisition on our network (colour) and on Gaussian processes (fully "
+                "Bayesian grey, MAP brown)"
+                + (
+                    "; dashed lines are the curves published for the α-PFN and its GP."
+                    if any(published.values())
+                    else "."
+                ),
                 data=curve_table(f"{name}-gp", f"{title}: data with published curves", both),
             )
         )
@@ -111,10 +117,14 @@ def checkpoint_table(name: str, title: str, curves: Curves) -> Table:
             rows.append([panel_label(problem), parse_method(method).label, *cells])
     return Table(
         name=name,
-        title=f"{title}: mean ± standard error after so many observations",
-        columns=["problem", "method", *map(str, CHECKPOINTS)],
+        title=f"{title}: {_unit(curves)}, mean ± standard error after n observations; bold is best",
+        columns=["problem", "method", *(f"n = {step}" for step in CHECKPOINTS)],
         rows=rows,
     )
+
+
+def _unit(curves: Curves) -> str:
+    return ", ".join(dict.fromkeys(LABELS[metric(problem)] for problem in curves))
 
 
 def plain(curves: Mapping[str, Curve]) -> dict[str, Curve]:

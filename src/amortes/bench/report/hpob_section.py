@@ -1,6 +1,6 @@
 """The section on HPO-B: ranks and regret over iterations, averaged over tasks."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from amortes.bench.report.curve_figures import curve_table, draw_panels
 from amortes.bench.report.curves import Curves
@@ -9,6 +9,7 @@ from amortes.bench.report.published import Published
 from amortes.bench.report.ranks import Field, normalised_regret, rank_curves
 from amortes.bench.report.results import Results
 from amortes.bench.report.study import Drawing, Section, Study, join
+from amortes.bench.report.style import Look, look, look_published
 from amortes.bench.report.tables import Table, bold, counted, with_error
 
 ALL = "all spaces"
@@ -18,7 +19,7 @@ def hpob_section(study: Study) -> Section:
     """HPO-B: ranks and regret over iterations."""
     name, title = "hpob", "HPO-B"
     reading = (
-        "Lower is better in all three: ranks among the methods of the figure (1 is best), and "
+        "Lower is better everywhere: ranks among the methods of the figure (1 is best), and "
         "regret as a share of what the initial points leave, averaged over tasks; bands are one "
         "standard error over tasks."
     )
@@ -34,7 +35,10 @@ def hpob_section(study: Study) -> Section:
     )
     drawings = [_panels("hpob-ranks", _popular(ranks), "average rank", caption)]
     if shares:
-        caption = "Regret as a share of the initial one, on a logarithmic axis cut at 0.001."
+        caption = (
+            "Regret as a share of the initial one (1: nothing gained), on a logarithmic axis cut "
+            "at 0.001."
+        )
         drawings.append(
             _panels("hpob-regret", _popular(shares), "share of regret", caption, log=True)
         )
@@ -66,10 +70,18 @@ def _ranks(results: Results, spaces: Mapping[str, list[str]]) -> tuple[Curves, d
     return curves, fields
 
 
-def _panels(name: str, curves: Curves, ylabel: str, caption: str, *, log: bool = False) -> Drawing:
+def _panels(
+    name: str,
+    curves: Curves,
+    ylabel: str,
+    caption: str,
+    *,
+    log: bool = False,
+    looks: Callable[[str], Look] = look,
+) -> Drawing:
     return Drawing(
         name=name,
-        figure=draw_panels(curves, ylabel=ylabel, log=log),
+        figure=draw_panels(curves, ylabel=ylabel, log=log, looks=looks),
         caption=caption,
         data=curve_table(name, f"{caption} Data", curves),
     )
@@ -95,6 +107,7 @@ def _published_ranks(published: Published, spaces: Iterable[str]) -> Drawing:
         "average rank",
         "As published: ranks among the paper's eight methods on more data sets per space; ranks "
         "depend on who takes part, so compare the order rather than the numbers.",
+        looks=look_published,
     )
 
 

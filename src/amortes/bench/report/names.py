@@ -18,11 +18,11 @@ SYNTHETIC = {
     "ackley8": "Ackley, 8-D",
 }
 LCBENCH = {
-    "lcbench-car": "Car",
-    "lcbench-fashionmnist": "Fashion-MNIST",
-    "lcbench-miniboone": "MiniBooNE",
-    "lcbench-higgs": "Higgs",
-    "lcbench-segment": "Segment",
+    "lcbench-car": "LCBench Car, 7-D",
+    "lcbench-fashionmnist": "LCBench Fashion-MNIST, 7-D",
+    "lcbench-miniboone": "LCBench MiniBooNE, 7-D",
+    "lcbench-higgs": "LCBench Higgs, 7-D",
+    "lcbench-segment": "LCBench Segment, 7-D",
 }
 HPOB = {
     "hpob-5527": "HPO-B 5527, 8-D",
@@ -30,6 +30,11 @@ HPOB = {
     "hpob-7609": "HPO-B 7609, 9-D",
     "hpob-5965": "HPO-B 5965, 10-D",
     "hpob-5971": "HPO-B 5971, 16-D",
+}
+SKLEARN = {
+    "sklearn-svm-digits": "SVM on digits (accuracy)",
+    "sklearn-mlp-wine": "MLP on wine (-log loss)",
+    "sklearn-forest-diabetes": "forest on diabetes (R²)",
 }
 FAMILIES = {
     "synthetic": "synthetic",
@@ -107,6 +112,13 @@ def same_acquisition(names: Iterable[str], acquisition: str, model: str) -> str 
     return found[0].name if column and found else None
 
 
+def versus(ours: str, theirs: str) -> str:
+    """`JES against MAP GP`; the rival's acquisition is said if it is another one."""
+    our, their = parse_method(ours), parse_method(theirs)
+    rival = MODELS[their.model] if our.acquisition == their.acquisition else their.label
+    return f"{our.label.removeprefix('amortes ')} against {rival}"
+
+
 def is_ours(name: str) -> bool:
     """Whether a method is one of ours with the default weights."""
     method = parse_method(name)
@@ -147,13 +159,13 @@ def panel(problem: str) -> str:
 def panel_label(name: str) -> str:
     """For titles and tables."""
     base, noise = noise_of(name)
-    label = {**SYNTHETIC, **LCBENCH, **HPOB}.get(base, base)
+    label = {**SYNTHETIC, **LCBENCH, **HPOB, **SKLEARN}.get(base, base)
     return label if noise is None else f"{label}, noise {noise:g}"
 
 
 def order_problems(problems: Iterable[str]) -> list[str]:
     """By family, then as in the paper, then by name."""
-    known = [*SYNTHETIC, *LCBENCH, *HPOB]
+    known = [*SYNTHETIC, *LCBENCH, *HPOB, *SKLEARN]
     families = list(FAMILIES)
 
     def key(problem: str) -> tuple[int, int, str]:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from amortes.bench.report.coverage import missing
+from amortes.bench.report.names import parse_method
 from amortes.bench.report.statistics import FLOOR
-from amortes.bench.report.study import Drawing, Section, Study
+from amortes.bench.report.study import Drawing, Section, Study, join
 from amortes.bench.report.style import COLOURS, inline_svg
 from amortes.bench.report.summary import Summary, run_table, summarise
-from amortes.bench.report.tables import Table
+from amortes.bench.report.tables import Table, counted
 
 FOLD = 12
 """Tables with more rows are folded."""
@@ -47,8 +48,8 @@ def render(study: Study, sections: Sequence[Section]) -> str:
 <header>
 <h1>{title}</h1>
 <p>Bayesian optimisation with amortised entropy search, beside Gaussian processes and other
-methods. Everything below comes from one results file; the command under a figure draws it
-again.</p>
+methods. Everything below comes from one results file, and every number can be downloaded; the
+command under a figure draws it again from RESULTS, the folder of the sweep.</p>
 </header>
 <nav aria-label="Sections"><ul>
 <li><a href="#summary">Summary</a></li>
@@ -61,7 +62,7 @@ again.</p>
 <footer>
 <h2>Definitions</h2>
 <p>{html.escape(DEFINITIONS)}</p>
-{_environment(study)}
+{_weights(study)}{_environment(study)}
 </footer>
 <script>
 {_resource("page.js")}
@@ -76,11 +77,15 @@ def _summary(study: Study, summary: Summary, absent: Sequence[Section]) -> str:
         f"<div><dt>{html.escape(one.number)}</dt><dd>{html.escape(one.meaning)}</dd></div>\n"
         for one in summary.headlines
     )
-    worse = (
-        _fold(f"Where ours is clearly worse: {len(summary.worse)} comparisons", summary.worse)
-        if summary.worse
-        else "<p>In no comparison below is ours worse by more than two standard errors.</p>"
-    )
+    worse = ""
+    if summary.worse:
+        title = f"Where ours is clearly worse: {len(summary.worse)} of {summary.compared}"
+        worse = _fold(f"{title} comparisons", summary.worse)
+    elif summary.compared:
+        worse = (
+            f"<p>In none of {counted(summary.compared, 'comparison')}, problem by problem, is ours "
+            "worse by more than two standard errors.</p>"
+        )
     gaps = [
         *(f"No section “{section.title}”: {' '.join(section.notes)}" for section in absent),
         *missing(study.results),
@@ -92,7 +97,7 @@ def _summary(study: Study, summary: Summary, absent: Sequence[Section]) -> str:
 {cards}</dl>
 {worse}
 {_fold(f"What is missing: {len(gaps)} remarks", gaps) if gaps else ""}
-<p>{_download(run_table(study))}</p>
+<p>The end of every run: {_download(run_table(study))}</p>
 </section>"""
 
 
@@ -110,16 +115,19 @@ def _section(section: Section) -> str:
 
 def _figure(section: Section, drawing: Drawing) -> str:
     svg = inline_svg(drawing.svg, drawing.name, drawing.caption)
-    command = f"amortes bench report RESULTS --only {section.name}"
+    traces = " --traces TRACES.json" if section.name == "traces" else ""
+    command = f"amortes bench report RESULTS{traces} --figure {drawing.name}"
     return f"""<figure id="figure-{drawing.name}">
+<div class="scroll">
 {svg}
+</div>
 <figcaption>{html.escape(drawing.caption)}<br>
-{_download(drawing.data)} · <code>{command}</code></figcaption>
+Data: {_download(drawing.data)} · <code>{command}</code></figcaption>
 </figure>"""
 
 
 def _table(table: Table) -> str:
-    content = f"{table.html()}\n<p>{_download(table)}</p>"
+    content = f'{table.html()}\n<p class="data">Data: {_download(table)}</p>'
     if len(table.rows) <= FOLD:
         return content
     return f"<details><summary>Table: {html.escape(table.title)}</summary>\n{content}</details>"
@@ -129,6 +137,14 @@ def _download(table: Table) -> str:
     data = base64.b64encode(table.csv().encode()).decode()
     name = f"{table.name}.csv"
     return f'<a download="{name}" href="data:text/csv;base64,{data}">{name}</a>'
+
+
+def _weights(study: Study) -> str:
+    lines = [
+        f"{parse_method(method).label}: {join(digest or 'not recorded' for digest in digests)}"
+        for method, digests in study.results.weights.items()
+    ]
+    return _fold("Weights: first digits of the SHA-256 of their files", lines) if lines else ""
 
 
 def _environment(study: Study) -> str:

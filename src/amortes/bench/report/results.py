@@ -3,8 +3,8 @@
 import csv
 import math
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 NEEDED = ("problem", "d", "method", "seed", "iteration", "value", "regret")
 SECONDS = ("fit_seconds", "search_seconds", "recommend_seconds")
-OPTIONAL = ("noise_sd", *SECONDS, "threads", "version", "commit")
+OPTIONAL = ("noise_sd", *SECONDS, "threads", "version", "commit", "weights")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +63,8 @@ class Results:
     environment: Any = None
     versions: Sequence[str] = ()
     commits: Sequence[str] = ()
+    weights: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Digests of the weights of a method; empty strings where they were not recorded."""
     failures: Sequence[str] = ()
     """Runs that failed, each with the last line of its traceback."""
     notes: Sequence[str] = ()
@@ -102,7 +104,7 @@ def load_results(source: Path) -> Results:
             f"{path} does not exist. Give the folder that `amortes bench run` wrote, or its "
             "results.csv."
         )
-    rows, versions, commits, incomplete = _read(path)
+    rows, versions, commits, weights, incomplete = _read(path)
     if not rows:
         raise FileError(f"{path} has no results: no row has a value or a regret.")
     duplicates = sum(len(cell) for cell in rows.values())
@@ -113,6 +115,10 @@ def load_results(source: Path) -> Results:
         notes.append(f"{incomplete} rows have neither value nor regret and are left out.")
     if duplicates:
         notes.append(f"{duplicates} rows repeat an iteration of a run; the last one counts.")
+    for method, digests in weights.items():
+        if len(digests) > 1:
+            found = ", ".join(digest or "not recorded" for digest in digests)
+            notes.append(f"{method}: its runs were made with different weights ({found}).")
     environment = path.parent / "environment.json"
     return Results(
         runs=runs,
@@ -120,6 +126,7 @@ def load_results(source: Path) -> Results:
         environment=read_json(environment) if environment.is_file() else None,
         versions=sorted(versions),
         commits=sorted(commits),
+        weights=weights,
         failures=[_failure(file) for file in sorted((path.parent / "failures").glob("*.txt"))],
         notes=notes,
     )
@@ -129,10 +136,13 @@ Key = tuple[str, str, int]
 Row = tuple[int, float, float, float, float, float, int, float, str]
 
 
-def _read(path: Path) -> tuple[dict[Key, list[Row]], set[str], set[str], int]:
+def _read(
+    path: Path,
+) -> tuple[dict[Key, list[Row]], set[str], set[str], dict[str, list[str]], int]:
     rows: dict[Key, list[Row]] = defaultdict(list)
     versions: set[str] = set()
     commits: set[str] = set()
+    weights: dict[str, set[str]] = defaultdict(set)
     incomplete = 0
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.reader(file)
@@ -174,7 +184,9 @@ def _read(path: Path) -> tuple[dict[Key, list[Row]], set[str], set[str], int]:
                 ) from error
             versions.add(text.get("version", ""))
             commits.add(text.get("commit", ""))
-    return rows, versions - {""}, commits - {""}, incomplete
+            weights[text["method"]].add(text.get("weights", ""))
+    used = {method: sorted(digests) for method, digests in weights.items() if digests != {""}}
+    return rows, versions - {""}, commits - {""}, used, incomplete
 
 
 def _failure(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""All sections of the report in order, by the name that `--only` takes."""
+"""All sections of the report in order, by the name that `--only` takes, and their figures."""
 
 from collections.abc import Callable
 
@@ -32,3 +32,23 @@ SECTIONS: dict[str, Callable[[Study], Section]] = {
     "traces": traces_section,
     "coverage": coverage_section,
 }
+
+FIGURES = {
+    "regret": "regret",
+    "regret-gp": "regret",
+    "accuracy": "accuracy",
+    "accuracy-gp": "accuracy",
+    "hpob-ranks": "hpob",
+    "hpob-regret": "hpob",
+    "hpob-ranks-published": "hpob",
+    "real": "real",
+    "real-gp": "real",
+    "wins": "wins",
+    "win-matrix": "wins",
+    "ranks": "ranks",
+    "runtime": "runtime",
+    "noise": "noise",
+    "weights": "weights",
+    "traces": "traces",
+}
+"""The section of each figure, by the name that `--figure` takes."""

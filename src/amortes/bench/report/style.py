@@ -89,6 +89,21 @@ def look(name: str) -> Look:
     return Look(colour=LIGHT[other], marker=marker, line="-.", width=1.3)
 
 
+def look_published(name: str) -> Look:
+    """The appearance where all is published: GPs, too, have the colours of acquisitions."""
+    method = parse_method(name)
+    if method.model != "paper:fb":
+        return look(name)
+    return Look(
+        colour=LIGHT[OURS[method.acquisition]],
+        line=DOTTED,
+        width=1.2,
+        band=False,
+        marker=MARKERS[method.acquisition],
+        hollow=True,
+    )
+
+
 def tidy(ax: Axes) -> None:
     """The common look of all axes."""
     for side in ("top", "right"):
@@ -97,7 +112,8 @@ def tidy(ax: Axes) -> None:
         ax.spines[side].set_color(LIGHT["grey"])
     ax.grid(color=LIGHT["faint"], lw=0.6)
     ax.set_axisbelow(True)
-    ax.tick_params(colors=LIGHT["ink"], labelsize=8, length=3)
+    ax.tick_params(which="both", colors=LIGHT["ink"], labelsize=8)
+    ax.tick_params(length=3)
     for text in (ax.title, ax.xaxis.label, ax.yaxis.label):
         text.set_color(LIGHT["ink"])
         text.set_fontsize(9)
@@ -143,7 +159,10 @@ def save(figure: Figure, svg: str, folder: Path, name: str) -> list[Path]:
 
 
 def inline_svg(svg: str, name: str, description: str) -> str:
-    """An `<svg>` for a page: colours as CSS variables, ids that start with name."""
+    """An `<svg>` for a page: colours as CSS variables, ids that start with name.
+
+    Its width in points is the CSS variable --points, so that letters have one size on the page.
+    """
     text = svg[svg.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'\bid="', f'id="{name}-', text)
@@ -152,6 +171,9 @@ def inline_svg(svg: str, name: str, description: str) -> str:
     for variable, (light, _) in COLOURS.items():
         text = re.sub(light, f"var(--{variable})", text, flags=re.IGNORECASE)
     head, end, rest = text.partition(">")
+    points = re.search(r' width="([0-9.]+)pt"', head)
+    assert points is not None  # matplotlib always says so
     head = re.sub(r' (width|height)="[^"]*"', "", head)
-    head = head.replace("<svg", f'<svg role="img" aria-label="{html.escape(description)}"', 1)
+    label = f'role="img" aria-label="{html.escape(description)}" style="--points: {points[1]}"'
+    head = head.replace("<svg", f"<svg {label}", 1)
     return head + end + rest

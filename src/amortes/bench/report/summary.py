@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from amortes.bench.report.comparison_sections import ALL, groups
-from amortes.bench.report.names import MODELS, panel, panel_label, parse_method
+from amortes.bench.report.names import FAMILIES, MODELS, panel_label, parse_method
 from amortes.bench.report.ranks import average_ranks
 from amortes.bench.report.runtime import speed_ups
 from amortes.bench.report.standings import RIVALS, Standing, standings
 from amortes.bench.report.study import Study, join
-from amortes.bench.report.tables import Table, counted
+from amortes.bench.report.tables import Table, counted, times
 from amortes.bench.report.wins import Wins, gp_pairs, win_rate
 
 
@@ -30,7 +30,8 @@ class Summary:
 
     run: str  # one paragraph
     headlines: Sequence[Headline]
-    worse: Sequence[str]  # comparisons that ours loses clearly
+    compared: int  # of ours with rivals, problem by problem, with known errors
+    worse: Sequence[str]  # those that ours loses clearly
 
 
 def summarise(study: Study) -> Summary:
@@ -45,6 +46,7 @@ def summarise(study: Study) -> Summary:
             *_rank_headline(study),
             *_standing_headlines(found),
         ],
+        compared=sum(one.verdict != "unknown" for one in found),
         worse=[_sentence(one) for one in found if one.verdict == "worse"],
     )
 
@@ -83,16 +85,21 @@ def _what_was_run(study: Study) -> str:
     seeds = Counter((run.problem, run.method) for run in results.runs)
     low, high = min(seeds.values()), max(seeds.values())
     iterations = sum(len(run.iteration) for run in results.runs)
-    panels = list(dict.fromkeys(panel_label(panel(problem)) for problem in results.problems))
+    families = [f"{len(found)} {FAMILIES[name]}" for name, found in study.families.items()]
     versions = f" amortes {join(results.versions)}" if results.versions else ""
-    commits = f" (commit {join(c[:10] for c in results.commits)})" if results.commits else ""
+    commits = f" (commit {join(map(_short, results.commits))})" if results.commits else ""
     each = counted(low, "seed") if low == high else f"{low} to {high} seeds"
     return (
         f"{len(results.runs):,} runs with {iterations:,} recorded iterations: "
         f"{counted(len(results.methods), 'method')} on "
-        f"{counted(len(results.problems), 'problem')} ({'; '.join(panels)}), {each} each."
+        f"{counted(len(results.problems), 'problem')} ({'; '.join(families)}), {each} each."
         + (f" Made with{versions}{commits}." if versions or commits else "")
     )
+
+
+def _short(commit: str) -> str:
+    """Ten digits, and the + of changes that were not committed."""
+    return commit[:10] + ("+" if commit.endswith("+") else "")
 
 
 def _win_headlines(study: Study) -> list[Headline]:
@@ -110,7 +117,7 @@ def _win_headlines(study: Study) -> list[Headline]:
                 Headline(
                     number=f"{total.rate:.0%}",
                     meaning=f"wins over the {MODELS[model]} with the same acquisition "
-                    f"(95 % interval {low:.0%} to {high:.0%}, {total.n} pairs)",
+                    f"(95% interval {low:.0%} to {high:.0%}, {total.n} pairs)",
                 )
             )
     return found
@@ -125,9 +132,10 @@ def _speed_headlines(study: Study) -> list[Headline]:
             mean = float(np.exp(np.mean(np.log(factors))))
             found.append(
                 Headline(
-                    number=f"{mean:.3g}x",
+                    number=times(mean),
                     meaning=f"as fast per suggestion as the {title} (geometric mean; "
-                    f"{min(factors):.2g} to {max(factors):.3g} over problems and acquisitions)",
+                    f"{times(min(factors))} to {times(max(factors))} over problems and "
+                    "acquisitions)",
                 )
             )
     return found

@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+NO_BREAK = "\N{NON-BREAKING HYPHEN}"  # headers are wrapped, but not within "8-D"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
@@ -21,22 +23,29 @@ class Table:
     rows: Sequence[Sequence[str]]
 
     def markdown(self) -> str:
-        """The table with its title in bold above; first column left, others right."""
+        """The table with its title in bold above; text is on the left, numbers on the right."""
         lines = [
             f"**{self.title}**",
             "",
             _line(self.columns),
-            "|---|" + "---:|" * (len(self.columns) - 1),
+            "|" + "".join("---|" if left else "---:|" for left in self._left),
             *(_line(row) for row in self.rows),
         ]
         return "\n".join(lines) + "\n"
 
     def html(self) -> str:
         """The table with a caption, in a box that scrolls sideways."""
-        head = "".join(f'<th scope="col">{_text(name)}</th>' for name in self.columns)
+        sides = [' class="text"' if left else "" for left in self._left]
+        head = "".join(
+            f'<th scope="col"{side}>{_text(name).replace("-", NO_BREAK)}</th>'
+            for name, side in zip(self.columns, sides, strict=True)
+        )
         body = "".join(
-            f'<tr><th scope="row">{_text(row[0])}</th>'
-            + "".join(f"<td>{_text(cell)}</td>" for cell in row[1:])
+            f'<tr><th scope="row"{sides[0]}>{_text(row[0])}</th>'
+            + "".join(
+                f"<td{side}>{_text(cell)}</td>"
+                for cell, side in zip(row[1:], sides[1:], strict=True)
+            )
             + "</tr>\n"
             for row in self.rows
         )
@@ -44,6 +53,12 @@ class Table:
             f'<div class="scroll"><table><caption>{html.escape(self.title)}</caption>\n'
             f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>"
         )
+
+    @property
+    def _left(self) -> list[bool]:
+        """For each column, whether it holds text; the first one always does."""
+        words = [any(_is_text(row[i]) for row in self.rows) for i in range(1, len(self.columns))]
+        return [True, *words]
 
     def csv(self) -> str:
         """Comma-separated values with a header."""
@@ -71,6 +86,11 @@ def seconds(value: float) -> str:
     return f"{value:.{min(digits, 4)}f}"
 
 
+def times(factor: float) -> str:
+    """`3.1×`, `196×`: two significant digits, without exponents."""
+    return f"{seconds(factor)}×" if not math.isnan(factor) else ""
+
+
 def counted(n: int, noun: str) -> str:
     """`1 task`, `2 tasks`."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
@@ -79,6 +99,10 @@ def counted(n: int, noun: str) -> str:
 def bold(cell: str) -> str:
     """Emphasise a cell."""
     return f"**{cell}**"
+
+
+def _is_text(cell: str) -> bool:
+    return cell.removeprefix("**")[:1].isalpha()
 
 
 def _line(cells: Sequence[str]) -> str:

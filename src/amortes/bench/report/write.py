@@ -1,9 +1,10 @@
 """Write a report: the page, figures, their data, and tables."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from amortes.bench.report.page import render
-from amortes.bench.report.sections import SECTIONS
+from amortes.bench.report.sections import FIGURES, SECTIONS
 from amortes.bench.report.study import Section, Study
 from amortes.bench.report.style import save
 from amortes.bench.report.summary import headline_table, summarise
@@ -13,24 +14,40 @@ from amortes.files import write_text
 PAGE = "index.html"
 
 
-def write_report(study: Study, folder: Path, only: str | None = None) -> list[Path]:
-    """Write everything, or one section without the page; returns what was written.
+def write_report(study: Study, folder: Path) -> list[Path]:
+    """Write everything; returns what was written.
 
     index.html, figures/*.png and *.svg, data/*.csv (what figures show), tables/*.md.
     """
-    if only is not None and only not in SECTIONS:
-        raise ConfigError(f"There is no section {only!r}; there are {', '.join(SECTIONS)}.")
-    sections = [SECTIONS[name](study) for name in ([only] if only else SECTIONS)]
+    sections = [build(study) for build in SECTIONS.values()]
     written = [path for section in sections for path in _write_section(section, folder)]
-    if only:
-        if not written:
-            notes = " ".join(sections[0].notes)
-            raise ConfigError(f"These results have nothing for the section {only!r}: {notes}")
-        return written
     summary = folder / "tables" / "summary.md"
     write_text(summary, headline_table(summarise(study)).markdown())
     write_text(folder / PAGE, render(study, sections))
     return [folder / PAGE, summary, *written]
+
+
+def write_section(study: Study, folder: Path, name: str) -> list[Path]:
+    """Write the figures and tables of one section, without the page."""
+    if name not in SECTIONS:
+        raise ConfigError(f"There is no section {name!r}; there are {', '.join(SECTIONS)}.")
+    section = SECTIONS[name](study)
+    if section.empty:
+        notes = " ".join(section.notes)
+        raise ConfigError(f"These results have nothing for the section {name!r}: {notes}")
+    return _write_section(section, folder)
+
+
+def write_figure(study: Study, folder: Path, name: str) -> list[Path]:
+    """Write one figure and its data."""
+    if name not in FIGURES:
+        raise ConfigError(f"There is no figure {name!r}; there are {', '.join(FIGURES)}.")
+    section = SECTIONS[FIGURES[name]](study)
+    drawings = [drawing for drawing in section.drawings if drawing.name == name]
+    if not drawings:
+        notes = " ".join(section.notes)
+        raise ConfigError(f"These results have nothing for the figure {name!r}. {notes}".rstrip())
+    return _write_section(replace(section, drawings=drawings, tables=()), folder)
 
 
 def _write_section(section: Section, folder: Path) -> list[Path]:
