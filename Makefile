@@ -4,7 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-slow lint types check clean
+# What the report on the miniature of the study must hold; LCBench and HPO-B need other data.
+FIGURES := regret regret-gp real real-gp wins win-matrix ranks runtime noise weights
+TABLES := summary regret-table real-table wins-table ranks-table standings speed-up runtime-table \
+	noise-table weights-table coverage
+REPORT := index.html $(TABLES:%=tables/%.md) \
+	$(foreach name,$(FIGURES),figures/$(name).png figures/$(name).svg data/$(name).csv)
+
+.PHONY: demo test test-slow study lint types check clean
 
 demo: $(STAMP)  ## noisy Hartmann-6: entropy search beside LogEI and random search, out/demo.png
 	$(BIN)/amortes demo --output out/demo.png
@@ -15,6 +22,14 @@ test: $(STAMP)  ## the fast tests
 test-slow: $(STAMP)  ## the tests that take minutes
 	$(BIN)/pytest -n 2 -m slow
 
+study: $(STAMP)  ## a miniature of the benchmarks, from runs to report, in minutes: out/study
+	rm -rf out/study
+	$(BIN)/amortes bench run --suite mini --out out/study
+	$(BIN)/amortes bench run --problems branin --methods fb-jes --seeds 0-1 --iterations 6 --out out/study
+	$(BIN)/amortes bench report out/study
+	@cd out/study/report && for part in $(REPORT); do \
+		test -s $$part || { echo "The report has no $$part."; exit 1; }; done
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -22,7 +37,7 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-check: lint types test  ## everything continuous integration runs
+check: lint types test study  ## everything continuous integration runs
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

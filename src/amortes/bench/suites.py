@@ -49,8 +49,9 @@ SUITES: dict[str, Suite] = {
         parts=(
             Part(problems=("branin", "hartmann4"), iterations=15, seeds=(0, 1, 2)),
             Part(problems=("sklearn-mlp-wine",), iterations=10, seeds=(0, 1, 2)),
+            Part(problems=(f"hartmann4{HIGH_NOISE}",), iterations=10, seeds=(0, 1)),
         ),
-        methods=("jes", "logei", "map-logei", "optuna-tpe", "random"),
+        methods=("jes", "logei", "jes@kernel-paper", "map-logei", "optuna-tpe", "random"),
     ),
     "paper": Suite(parts=(_SYNTHETIC, _LCBENCH, _HPOB)),
 }

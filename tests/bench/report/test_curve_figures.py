@@ -2,6 +2,7 @@ import numpy as np
 
 from amortes.bench.report.curve_figures import (
     LOWEST,
+    MOST_BANDS,
     curve_table,
     draw_grid,
     draw_noise,
@@ -41,6 +42,14 @@ def test_panels() -> None:
         "fully Bayesian GP JES",
         "random search",
     ]
+
+
+def test_many_methods_are_drawn_without_bands() -> None:
+    names = ["pes", "mes", "jes", "ei", "logei", "fb-jes", "map-jes", "random", "optuna-tpe"]
+    for count, bands in ((MOST_BANDS, MOST_BANDS), (MOST_BANDS + 1, 0)):
+        methods = {name: curve(0, 1) for name in names[:count]}
+        (ax,) = draw_panels({"branin": methods}, ylabel="regret").axes
+        assert (len(ax.lines), len(ax.collections)) == (count, bands)
 
 
 def test_axes_of_accuracies_leave_out_the_start() -> None:

@@ -5,7 +5,16 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.figure import Figure
 
-from amortes.bench.report.style import COLOURS, LIGHT, inline_svg, look, save, svg_text, tidy
+from amortes.bench.report.style import (
+    COLOURS,
+    LIGHT,
+    inline_svg,
+    look,
+    look_apart,
+    save,
+    svg_text,
+    tidy,
+)
 from tests.bench.report.fake import RATES
 
 
@@ -35,6 +44,13 @@ def test_methods_look_different_and_always_the_same() -> None:
     assert look("jes").colour == look("paper:jes").colour
     assert look("jes").line != look("paper:jes").line
     assert look("nobody-knows").colour in LIGHT.values()
+
+
+def test_acquisitions_on_gps_look_different_where_they_share_a_panel() -> None:
+    names = [f"{model}{name}" for model in ("", "fb-", "paper:fb-") for name in ("jes", "mes")]
+    assert len({look_apart(name) for name in names}) == len(names)
+    assert look_apart("fb-jes").colour == look("jes").colour
+    assert look_apart("map-jes") == look("map-jes")
 
 
 def drawn() -> Figure:

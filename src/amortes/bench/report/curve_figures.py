@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from amortes.bench.report.curves import LABELS, Curve, Curves
 from amortes.bench.report.names import (
@@ -31,6 +32,8 @@ would leave no room for the differences that count."""
 VARIANTS = ("blue", "vermillion", "green", "amber", "purple")
 LOWEST = 1e-3
 """Logarithmic axes go no further: a mean of zero would have no place on them."""
+MOST_BANDS = 8
+"""More methods in a panel are drawn without bands, which would hide the lines."""
 GP_MODELS = ("ours", "fb", "map", "paper", "paper:fb")
 
 
@@ -65,7 +68,9 @@ def draw_panels(
     axes = figure.subplots(down, across, squeeze=False)
     for ax, (name, methods) in zip(axes.flat, curves.items(), strict=False):
         for method in order_methods(methods):
-            draw_curve(ax, method, methods[method], looks(method))
+            style = looks(method)
+            band = style.band and len(methods) <= MOST_BANDS
+            draw_curve(ax, method, methods[method], replace(style, band=band))
         ax.set_title(panel_label(name))
         if log:
             _make_logarithmic(ax, methods.values())
@@ -259,6 +264,7 @@ def _make_logarithmic(ax: Axes, curves: Iterable[Curve]) -> None:
 
 def _outer_labels(axes: np.ndarray, count: int, across: int, ylabel: str) -> None:
     for i, ax in enumerate(axes.flat[:count]):
+        ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         if i % across == 0:
             ax.set_ylabel(ylabel)
         if i + across >= count:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from amortes.bench.report.curve_figures import curve_table, draw_grid, draw_panels
+from amortes.bench.report.curve_figures import MOST_BANDS, curve_table, draw_grid, draw_panels
 from amortes.bench.report.curves import LABELS, Curve, Curves, higher_is_better, metric
 from amortes.bench.report.names import in_overview, order_methods, panel_label, parse_method
 from amortes.bench.report.statistics import FLOOR
@@ -20,8 +20,8 @@ def regret_section(study: Study) -> Section:
         name="regret",
         title="Regret on synthetic functions",
         reading="Lower is better: lines are means over seeds of log10 inference regret (floored "
-        f"at {FLOOR:g}), bands one standard error, and the first d observations are shared "
-        "random points.",
+        f"at {FLOOR:g}), bands one standard error (not among more than {MOST_BANDS} methods), and "
+        "the first d observations are shared random points.",
     )
 
 

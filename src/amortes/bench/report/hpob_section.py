@@ -1,15 +1,15 @@
 """The section on HPO-B: ranks and regret over iterations, averaged over tasks."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
-from amortes.bench.report.curve_figures import curve_table, draw_panels
+from amortes.bench.report.curve_figures import MOST_BANDS, curve_table, draw_panels
 from amortes.bench.report.curves import Curves
 from amortes.bench.report.names import in_overview, order_methods, panel, panel_label, parse_method
 from amortes.bench.report.published import Published
 from amortes.bench.report.ranks import Field, normalised_regret, rank_curves
 from amortes.bench.report.results import Results
 from amortes.bench.report.study import Drawing, Section, Study, join
-from amortes.bench.report.style import Look, look, look_published
+from amortes.bench.report.style import look_apart
 from amortes.bench.report.tables import Table, bold, counted, with_error
 
 ALL = "all spaces"
@@ -20,8 +20,8 @@ def hpob_section(study: Study) -> Section:
     name, title = "hpob", "HPO-B"
     reading = (
         "Lower is better everywhere: ranks among the methods of the figure (1 is best), and "
-        "regret as a share of what the initial points leave, averaged over tasks; bands are one "
-        "standard error over tasks."
+        "regret as a share of what the initial points leave, averaged over tasks; bands, if "
+        f"there are at most {MOST_BANDS} methods, are one standard error over tasks."
     )
     problems = study.families.get("hpob", [])
     if not problems:
@@ -70,18 +70,10 @@ def _ranks(results: Results, spaces: Mapping[str, list[str]]) -> tuple[Curves, d
     return curves, fields
 
 
-def _panels(
-    name: str,
-    curves: Curves,
-    ylabel: str,
-    caption: str,
-    *,
-    log: bool = False,
-    looks: Callable[[str], Look] = look,
-) -> Drawing:
+def _panels(name: str, curves: Curves, ylabel: str, caption: str, *, log: bool = False) -> Drawing:
     return Drawing(
         name=name,
-        figure=draw_panels(curves, ylabel=ylabel, log=log, looks=looks),
+        figure=draw_panels(curves, ylabel=ylabel, log=log, looks=look_apart),
         caption=caption,
         data=curve_table(name, f"{caption} Data", curves),
     )
@@ -107,7 +99,6 @@ def _published_ranks(published: Published, spaces: Iterable[str]) -> Drawing:
         "average rank",
         "As published: ranks among the paper's eight methods on more data sets per space; ranks "
         "depend on who takes part, so compare the order rather than the numbers.",
-        looks=look_published,
     )
 
 

@@ -89,16 +89,16 @@ def look(name: str) -> Look:
     return Look(colour=LIGHT[other], marker=marker, line="-.", width=1.3)
 
 
-def look_published(name: str) -> Look:
-    """The appearance where all is published: GPs, too, have the colours of acquisitions."""
+def look_apart(name: str) -> Look:
+    """The appearance where all acquisitions share a panel: fully Bayesian GPs have colours, too."""
     method = parse_method(name)
-    if method.model != "paper:fb":
+    if method.model not in ("fb", "paper:fb"):
         return look(name)
     return Look(
         colour=LIGHT[OURS[method.acquisition]],
         line=DOTTED,
         width=1.2,
-        band=False,
+        band=method.model == "fb",
         marker=MARKERS[method.acquisition],
         hollow=True,
     )
