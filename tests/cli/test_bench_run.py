@@ -59,6 +59,21 @@ def test_failures_are_shown_and_retried(tmp_path: Path) -> None:
     assert invoke(*options, "--retry-failed").exit_code == 0
 
 
+def test_what_is_known_of_the_weights_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ["--problems", "branin", "--methods", "slow", "--iterations", "3"]
+    options += ["--out", str(tmp_path / "out")]
+    invoke(*options, "--seeds", "0")
+    monkeypatch.setenv("AMORTES_TEST_WEIGHTS", "old")
+    result = invoke(*options, "--seeds", "0-1")
+    assert "from before weights were recorded" in result.stderr
+    assert "unknown: slow" in result.stderr
+    monkeypatch.setenv("AMORTES_TEST_WEIGHTS", "new")
+    with pytest.raises(ConfigError, match=r"slow \(then old, now new\)"):
+        invoke(*options, "--seeds", "0-2")
+
+
 def test_wrong_use_is_found_before_anything_runs(tmp_path: Path) -> None:
     out = tmp_path / "out"
     for options, message in (
