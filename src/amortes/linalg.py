@@ -15,6 +15,8 @@ def cholesky(A: Tensor) -> Tensor:
     """
     L: Tensor
     L, info = torch.linalg.cholesky_ex(A)
+    if not info.any():
+        return L
     scale = A.diagonal(dim1=-2, dim2=-1).mean(-1)
     for jitter in JITTERS[1:]:
         failed = info > 0

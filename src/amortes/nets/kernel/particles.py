@@ -57,12 +57,17 @@ class HyperPosterior:
         self.prior, self.X = prior, X  # b x n x d
         self.b, self.n, self.d = X.shape
         self.residual = (y - prior.mean.loc)[..., None]  # b x n x 1
-        self.square_differences = (X[:, :, None] - X[:, None]).square().permute(0, 3, 1, 2)
+        coordinates = X.mT  # b x d x n
+        difference = coordinates[..., :, None] - coordinates[..., None, :]
+        self.square_differences = difference.square_()  # b x d x n x n
         self.scales = torch.tensor(
             [prior.lengthscale.scale] * self.d
             + [prior.output_variance.scale, prior.noise_sd.scale],
             dtype=X.dtype,
         )
+        # The derivatives need these at every step: memory that is fresh each time is slow.
+        self._dK = X.new_empty(self.b, self.d + 1, self.n, self.n)
+        self._A, self._A_transposed = X.new_empty(2, self.b, self.d + 2, self.n, self.n)
 
     def hyperparameters(self, z: Tensor) -> Hyperparameters:
         """Hyperparameters at z, `... x (d + 2)`, with the mean at its prior location."""
@@ -82,7 +87,8 @@ class HyperPosterior:
     def derivatives(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """L, its gradient and the Fisher matrix at z, `b x (d + 2)`."""
         hyper = self.hyperparameters(z)
-        r2 = scaled_square_distance(self.X, self.X, hyper.lengthscale)
+        precision = hyper.lengthscale.square().reciprocal()
+        r2 = (precision[:, None] @ self.square_differences.flatten(2)).reshape(-1, self.n, self.n)
         signal = hyper.output_variance[:, None, None] * correlation(self.prior.kernel, r2)
         L = linalg.cholesky(with_mean_and_noise(self.prior, hyper, signal))
         K_inv = torch.cholesky_inverse(L)
@@ -90,18 +96,21 @@ class HyperPosterior:
         # dK is slope (x_k - x'_k)^2 / l_k^2 by log l_k, the signal by log output variance, and
         # 2 s^2 I by log s. The scalar factors are applied to the results, not to the matrices.
         slope = hyper.output_variance[:, None, None] * radial_slope(self.prior.kernel, r2)
-        dK = torch.cat([slope[:, None] * self.square_differences, signal[:, None]], dim=1)
-        A = torch.cat([K_inv[:, None] @ dK, K_inv[:, None]], dim=1)  # b x (d + 2) x n x n
+        dK, A = self._dK, self._A
+        torch.mul(slope[:, None], self.square_differences, out=dK[:, :-1])
+        dK[:, -1] = signal
+        # All are symmetric: this is K^-1 dK, transposed.
+        torch.bmm(dK.flatten(1, 2), K_inv, out=A[:, :-1].flatten(1, 2))
+        A[:, -1] = K_inv
         noise = 2 * hyper.noise_sd.square()[:, None]
-        factor = self.scales * torch.cat(
-            [hyper.lengthscale.square().reciprocal(), torch.ones_like(noise), noise], dim=1
-        )
+        factor = self.scales * torch.cat([precision, torch.ones_like(noise), noise], dim=1)
         quadratic = torch.cat(
             [(a.mT[:, None] @ dK @ a[:, None]).flatten(1), a.square().sum(1)], dim=1
         )
+        transposed = self._A_transposed.copy_(A.mT).flatten(2)
         trace = A.diagonal(dim1=-2, dim2=-1).sum(-1)
         gradient = 0.5 * factor * (quadratic - trace) - z
-        fisher = 0.5 * factor[:, :, None] * factor[:, None] * (A.flatten(2) @ A.mT.flatten(2).mT)
+        fisher = 0.5 * factor[:, :, None] * factor[:, None] * (A.flatten(2) @ transposed.mT)
         fisher.diagonal(dim1=-2, dim2=-1).add_(1.0)
         value = (
             -0.5 * (self.residual * a).sum((-1, -2))
