@@ -11,7 +11,9 @@ from amortes.random import generator
 
 def settings(**changes: float) -> dict[str, float]:
     defaults = {"coarse_steps": 8, "fine_steps": 12, "survivors": 3}
-    return defaults | {"max_step": 0.3, "first_step": 0.1, "enough": 0.0} | changes
+    return (
+        defaults | {"max_step": 0.3, "first_step": 0.1, "tolerance": 0.0, "lowest": 0.0} | changes
+    )
 
 
 def run(score: object, domain: Domain, x: Tensor, **changes: float) -> tuple[Tensor, Tensor]:
@@ -87,16 +89,32 @@ def test_values_never_fall_and_forbidden_points_are_not_entered() -> None:
     assert run(score, domain, start, coarse_steps=0, fine_steps=0)[0] is start
 
 
-def test_it_stops_when_nothing_is_gained() -> None:
+def test_it_stops_when_nothing_is_promised_or_promises_are_not_kept() -> None:
     calls = []
 
-    def flat(x: Tensor) -> Tensor:
+    def slope(x: Tensor, size: float) -> Tensor:
         calls.append(1)
-        return 1.0 + 1e-9 * x.sum(-1)
+        return 1.0 + size * x.sum(-1)
 
-    start = torch.rand(4, 2, generator=generator(1), dtype=torch.float64)
-    run(flat, Domain.cube(2), start, enough=1e-3)
+    start = torch.full((4, 2), 0.3, dtype=torch.float64)
+    run(lambda x: slope(x, 1e-9), Domain.cube(2), start, tolerance=1e-3)
+    assert len(calls) == 3  # the first value, gradient, and step
+    calls.clear()
+    climb(
+        lambda x: slope(x, 1.0), Domain.cube(2), lambda x: (x <= 0.3).all(1), start,
+        slope(start, 1.0), **settings(tolerance=1e-3),  # type: ignore[arg-type]
+    )  # fmt: skip
     assert len(calls) == 2 + PATIENCE
+
+
+def test_one_start_that_promises_is_enough() -> None:
+    # From the plateau nothing is to be had; the other start is lower but at the foot of a hill.
+    def score(x: Tensor) -> Tensor:
+        return torch.where(x < 0.4, 1.0, 3.0 - 20.0 * (x - 0.8).square()).squeeze(-1)
+
+    start = torch.tensor([[0.2], [0.45]], dtype=torch.float64)
+    _, f = run(score, Domain.cube(1), start, tolerance=3e-3, lowest=0.5)
+    assert float(f.max()) == pytest.approx(3.0, abs=0.01)
 
 
 def test_the_update_satisfies_the_secant_equation_and_stays_positive() -> None:

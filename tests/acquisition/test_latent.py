@@ -6,6 +6,8 @@ from amortes.acquisition.latent import (
     SHORTEST,
     correlation,
     lengthscale,
+    noise_sd,
+    observed_mean,
     rough_moments,
     without_noise,
 )
@@ -89,6 +91,22 @@ def test_rough_moments_resemble_the_latent_ones(network: KernelNetwork) -> None:
             assert torch.corrcoef(torch.stack([ours, theirs]))[0, 1] > 0.98
     assert fitted.hinted(f=60.0).rough_moments(points) is None
     assert rough_moments(object(), points) is None
+
+
+@pytest.mark.parametrize("maximise", [True, False])
+def test_noise_and_means_at_observed_points_are_those_of_predictions(
+    network: KernelNetwork, maximise: bool
+) -> None:
+    X, y = data(3, 20)
+    fitted = Fitted(network, X, y, Q[:, :2].flatten()[None, :3], maximise=maximise)
+    noise = fitted.predict(X).variance - fitted.latent(X).variance
+    assert fitted.noise_sd == pytest.approx(float(noise.mean().sqrt()))
+    means = observed_mean(fitted._state)
+    assert means is not None
+    expected = fitted.units.to_network(fitted.posterior_mean(X))
+    assert torch.allclose(means, expected, atol=1e-8)
+    assert observed_mean(object()) is None
+    assert noise_sd(object()) is None
 
 
 def test_lengthscales_tell_short_from_long(network: KernelNetwork) -> None:

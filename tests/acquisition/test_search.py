@@ -7,7 +7,7 @@ from torch import Tensor
 
 from amortes.acquisition import Domain, Fitted, SearchConfig, maximise
 from amortes.acquisition.bench import optimize_acqf_method
-from amortes.acquisition.pool import evaluate
+from amortes.acquisition.pool import evaluate, is_among
 from amortes.errors import ConfigError, DataError
 from amortes.nets.kernel import KernelNetwork
 from tests.acquisition.conftest import data
@@ -47,6 +47,42 @@ def test_as_good_as_optimize_acqf(network: KernelNetwork) -> None:
     theirs = optimize_acqf_method()(score, fitted, 0)
     ours = maximise(score, Domain.cube(4), seed=0, around=fitted.best_points(8)).value
     assert ours >= theirs - 0.01
+
+
+@pytest.mark.parametrize("name", ["jes", "mes", "logei"])
+def test_rough_moments_save_scores_not_height(network: KernelNetwork, name: str) -> None:
+    for d, each in ((1, 2001), (2, 101)):
+        fitted = Fitted(network, *data(d, 8 * d))
+        values = evaluate(lambda X, f=fitted: f.score(name, X), grid(d, each))  # type: ignore[misc]
+        scored: list[Tensor] = []
+
+        def score(X: Tensor, fitted: Fitted = fitted, scored: list[Tensor] = scored) -> Tensor:
+            scored.append(X.detach())
+            return fitted.score(name, X)
+
+        found = maximise(
+            score,
+            Domain.cube(d),
+            seed=0,
+            around=fitted.best_points(8),
+            exclude=fitted.X,
+            rough=fitted.rough_moments,
+        )
+        assert found.value >= float(values.max()) - 1e-3 * float(values.max() - values.median())
+        assert len(scored[0]) < 0.6 * (SearchConfig().num_global + SearchConfig().num_local)
+        assert not is_among(scored[0], fitted.X).any()
+
+
+def test_without_rough_moments_all_are_scored() -> None:
+    scored = []
+
+    def score(X: Tensor) -> Tensor:
+        scored.append(len(X))
+        return waves(X)
+
+    found = maximise(score, Domain.cube(2), seed=0, rough=lambda X: None)
+    assert found.value == pytest.approx(float(waves(grid(1, 100_001)).max()) * 2, abs=1e-3)
+    assert scored[0] == 2 * SearchConfig().num_global
 
 
 def test_many_local_maxima() -> None:
@@ -136,7 +172,7 @@ def test_excluded_points_are_avoided_until_nothing_else_is_left() -> None:
         found = maximise(waves, domain, seed=0, exclude=order[:k], around=order[:2])
         assert torch.allclose(found.x, order[k])
         assert found.fresh
-    found = maximise(waves, domain, seed=0, exclude=points)
+    found = maximise(waves, domain, seed=0, exclude=points, rough=lambda X: (X[:, 0], X[:, 1]))
     assert torch.allclose(found.x, order[0])
     assert not found.fresh
 

@@ -67,6 +67,26 @@ def test_the_search_respects_constraints(network: KernelNetwork) -> None:
         assert score(space.encode(config)[None]) >= best - 0.03
 
 
+def test_only_plain_scores_are_spared(network: KernelNetwork) -> None:
+    results = [(0.0, 0.0), (0.3, 1.0), (0.6, 0.5)]
+    bounded = Space({"x": Float(0, 1)}, [Linear({"x": 1.0}, upper=0.9)])
+
+    def first_scored(ledger: Ledger, plain: bool) -> int:
+        scored = []
+
+        def score(X: Tensor) -> Tensor:
+            scored.append(len(X))
+            return X[:, 0]
+
+        Model(network, ledger, maximise=True, pending=False).search(score, seed=0, plain=plain)
+        return scored[0]
+
+    everything = first_scored(told(LINE, results), plain=False)
+    assert first_scored(told(LINE, results), plain=True) < 0.6 * everything
+    assert first_scored(told(LINE, [*results, (0.9, None)]), plain=True) == everything
+    assert first_scored(told(bounded, results), plain=True) >= everything
+
+
 def test_pending_points_lower_the_gain_there(network: KernelNetwork) -> None:
     ledger = told(LINE, [(0.0, 0.0), (0.3, 1.0)])
     ledger.open({"x": 0.8})

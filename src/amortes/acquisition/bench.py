@@ -100,9 +100,14 @@ def draw(network: Network[Any], d: int, n: int, count: int, seed: int) -> Iterat
 
 
 def _ours(score: Score, fitted: Fitted, seed: int) -> float:
-    around = fitted.best_points(CENTRES)
-    scale = fitted.lengthscale
-    return maximise(score, Domain.cube(fitted.d), seed=seed, around=around, scale=scale).value
+    return maximise(
+        score,
+        Domain.cube(fitted.d),
+        seed=seed,
+        around=fitted.best_points(CENTRES),
+        scale=fitted.lengthscale,
+        rough=fitted.rough_moments,
+    ).value
 
 
 def optimize_acqf_method() -> Method:

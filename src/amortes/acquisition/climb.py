@@ -8,7 +8,9 @@ lengths over which the score varies along each coordinate, if they are known: a 
 coordinates in which all directions are alike. Coordinates held at a bound by the gradient are
 frozen, and none moves further than `max_step`. A step is kept if the value rises; if not, the next
 one is shorter. Curvature is learned from either. All starts step together, because an evaluation of
-a few points costs hardly more than that of one; half-way only the best go on.
+a few points costs hardly more than that of one; half-way only the best go on. The climb ends when
+no start promises (f + g's, with its next step s) to rise above the best by enough to matter; every
+step in which none did halves what is promised.
 
 Reference: Nocedal & Wright, Numerical Optimization, 2006, chapter 6.
 """
@@ -23,7 +25,7 @@ from amortes.acquisition.domain import Domain
 from amortes.acquisition.pool import Score
 
 PATIENCE = 3
-"""Steps without a rise of the best worth the effort, after which the climb ends."""
+"""Steps without a rise of the best that matters, after which the climb ends."""
 SHORTEN, LENGTHEN = 0.25, 4.0
 """Factors of the step after a failure, and after a success along which the gradient grew."""
 
@@ -40,14 +42,16 @@ def climb(
     survivors: int,
     max_step: float,
     first_step: float,
-    enough: float,
+    tolerance: float,
+    lowest: float,
     scale: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Climb from x, `s x d`, whose scores are f; returns the best end points and their scores.
 
     `allowed` says which points may be stepped to; the first step moves no coordinate by more than
     `first_step`. `scale`, `d`, is that of the module's docstring. After the coarse steps only the
-    best `survivors` go on. Ends when the best has not risen by `enough` in a few steps.
+    best `survivors` go on. A rise matters if it is `tolerance` times that of the best above
+    `lowest`; after a few steps without one the climb ends.
     """
     if not coarse_steps + fine_steps:
         return x, f
@@ -65,6 +69,10 @@ def climb(
         uphill = torch.where(held, 0.0, g)
         step = torch.where(held, 0.0, (H @ uphill[..., None]).squeeze(-1))
         step = step * (max_step / step.abs().amax(-1, keepdim=True).clamp_min(max_step))
+        enough = tolerance * (float(f.max()) - lowest)
+        promise = f + 0.5**idle * (g * step).sum(-1)
+        if i and not bool((promise > f.max() + enough).any()):
+            break
         x_new = domain.bring_in(x + length[:, None] * step, x)
         f_new, g_new = _gradient(score, x_new)
         f_new = f_new.where(allowed(x_new), -math.inf)

@@ -24,7 +24,14 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from amortes.acquisition.latent import correlation, lengthscale, rough_moments, without_noise
+from amortes.acquisition.latent import (
+    correlation,
+    lengthscale,
+    noise_sd,
+    observed_mean,
+    rough_moments,
+    without_noise,
+)
 from amortes.acquisition.units import Units, check_values
 from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint, Network
@@ -141,6 +148,12 @@ class Fitted:
         """Lengths over which y varies along each coordinate, `d`; None if nobody can say."""
         return lengthscale(self._state)
 
+    @property
+    def noise_sd(self) -> float | None:
+        """Standard deviation of the noise in y; None if the network cannot tell it from f."""
+        noise = noise_sd(self._state)
+        return None if noise is None else self.units.scale * noise
+
     def rough_moments(self, Xq: Tensor) -> tuple[Tensor, Tensor] | None:
         """Roughly the mean and standard deviation of u without noise, up to a factor and a shift.
 
@@ -196,8 +209,10 @@ class Fitted:
     @cached_property
     def _order(self) -> Tensor:
         """The observed points by their posterior means, best first: `n`."""
-        with torch.no_grad():
-            means = self.units.sign * self.posterior_mean(self.X)
+        means = observed_mean(self._state) if self._hint is None else None
+        if means is None:
+            with torch.no_grad():
+                means = self.units.sign * self.posterior_mean(self.X)
         return means.argsort(descending=True, stable=True)
 
     @cached_property

@@ -52,6 +52,27 @@ def lengthscale(state: object) -> Tensor | None:
     return log_mean.exp().clamp(SHORTEST, 1.0)
 
 
+def observed_mean(state: object) -> Tensor | None:
+    """Posterior mean at the points of one dataset, `n`; None if the network must predict it.
+
+    Under every particle it is y - s^2 a, with the coefficients a of the exact posterior.
+    """
+    if not isinstance(state, KernelState):
+        return None
+    conditioned = state.conditioned
+    weights = (conditioned.particles.log_weights.exp() * conditioned.noise_variance)[..., None]
+    residual = (weights * conditioned.coefficients).sum(1)
+    return (conditioned.y - residual[:, : conditioned.num_observed])[0]
+
+
+def noise_sd(state: object) -> float | None:
+    """Standard deviation of one dataset's noise; None if the network does not know."""
+    if not isinstance(state, KernelState):
+        return None
+    weights = state.conditioned.particles.log_weights.exp()
+    return float((weights * state.conditioned.noise_variance).sum().sqrt())
+
+
 def rough_moments(state: object, Xq: Tensor) -> tuple[Tensor, Tensor] | None:
     """Mean and standard deviation of f at Xq, `m x d`, by the heaviest particles: `m` each.
 

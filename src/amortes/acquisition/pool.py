@@ -77,7 +77,7 @@ def evaluate(score: Score, X: Tensor) -> Tensor:
 
 def is_among(X: Tensor, points: Tensor | None) -> Tensor:
     """Which rows of `m x d` are one of the points `e x d`: `m`, bool."""
-    if points is None or not len(points):
+    if points is None or not len(points) or not len(X):
         return torch.zeros(len(X), dtype=torch.bool)
     starts = range(0, len(X), CHUNK)
     near = [torch.cdist(X[i : i + CHUNK], points, p=math.inf).amin(1) <= SAME for i in starts]

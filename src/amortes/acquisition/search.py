@@ -1,7 +1,9 @@
 """The point of a domain with the highest score.
 
 1. Score many candidates: a low-discrepancy set with many points on the faces, and perturbations of
-   the best points known at several scales, each of some of the coordinates.
+   the best points known at several scales, each of some of the coordinates. If the score goes by
+   mean and standard deviation, and somebody knows these roughly, twice as many points of the set
+   are looked at, and only the promising ones (`shortlist`) and a share of all are scored.
 2. Discrete parameters (`Domain.project`) first take jumps: random changes of some coordinates and
    crossings of two candidates, of which the best per start are kept.
 3. From the best of both kinds of candidates, climb along gradients, all starts at once (`climb`).
@@ -20,6 +22,7 @@ from torch import Tensor
 from amortes.acquisition.climb import climb
 from amortes.acquisition.domain import Domain
 from amortes.acquisition.pool import Found, Score, check_points, evaluate, is_among
+from amortes.acquisition.shortlist import Rough, promising
 from amortes.errors import ConfigError, DataError
 from amortes.random import derive_seeds
 
@@ -27,6 +30,10 @@ SCALES = (-2.5, -0.5)
 """Powers of ten between which the scales of perturbations are."""
 CHANGED, CROSSED = 0.25, 0.5
 """Share of the coordinates changed by a jump, and of the jumps that take them from a partner."""
+WIDER, SPREAD, FAR, NEAR = 2, 48, 8, 6
+"""With rough moments: how many times as many points of the low-discrepancy set are looked at; how
+many of them are scored in any case; and the best for each of the shortlist's factors, among them
+and among the perturbations."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +42,13 @@ class SearchConfig:
 
     num_global: int = 128
     num_local: int = 64
-    starts: int = 12
-    coarse_steps: int = 5
+    starts: int = 16
+    coarse_steps: int = 4
     survivors: int = 4
     fine_steps: int = 9
     max_step: float = 0.2
     first_step: float = 0.1
-    tolerance: float = 3e-3  # a rise worth a step, as a share of (best - worst) of the starts
+    tolerance: float = 3e-3  # a rise worth a step, as a share of (best - worst start)
     jumps: int = 16  # changes of discrete parameters tried per start and round
     rounds: int = 3
 
@@ -65,6 +72,7 @@ def maximise(
     around: Tensor | None = None,
     exclude: Tensor | None = None,
     scale: Tensor | None = None,
+    rough: Rough | None = None,
     config: SearchConfig | None = None,
 ) -> Found:
     """The best point found in `domain`.
@@ -72,11 +80,12 @@ def maximise(
     `around`, `c x d`, are points worth looking close to, best first (say `Fitted.best_points`).
     `exclude`, `e x d`, are points not to return, unless the search meets no others. `scale`, `d`,
     are positive lengths over which the score varies along each coordinate, if anybody knows.
+    `rough` tells where a score that goes by mean and standard deviation may be high.
     """
     check_points(around, domain.d, "around")
     check_points(exclude, domain.d, "exclude")
     check_points(None if scale is None else scale[None], domain.d, "scale")
-    search = _Search(score, domain, exclude, scale, config or SearchConfig())
+    search = _Search(score, domain, exclude, scale, rough, config or SearchConfig())
     found = search.run(seed, around)
     if found is None and exclude is not None:
         found = dataclasses.replace(search, exclude=None).run(seed, around)
@@ -95,6 +104,7 @@ class _Search:
     domain: Domain
     exclude: Tensor | None
     scale: Tensor | None
+    rough: Rough | None
     config: SearchConfig
 
     def run(self, seed: int, around: Tensor | None) -> Found | None:
@@ -102,20 +112,23 @@ class _Search:
         config = self.config
         sobol_seed, noise_seed = (int(s >> np.uint64(1)) for s in derive_seeds(seed, count=2))
         rng = torch.Generator().manual_seed(noise_seed)
-        x = self.domain.sample(config.num_global, sobol_seed)
-        num_local = 0
+        wider = 1 if self.rough is None else WIDER
+        far = self.domain.sample(wider * config.num_global, sobol_seed)
+        near = far[:0]
         if around is not None and len(around) and config.num_local:
-            local = self._perturbed(around, rng)
-            x, num_local = torch.cat([x, local]), len(local)
-        f = self._values(x)
+            near = self._perturbed(around, rng)
+        far, near = self._screened(far, FAR, SPREAD), self._screened(near, NEAR, 0)
+        x = torch.cat([far, near])
+        f = self._values(x) if len(x) else x.new_empty(0)
         if not bool((f > -math.inf).any()):
             return None
-        far, near = f.split_with_sizes([len(f) - num_local, num_local])
-        from_near = min(config.starts // 2, num_local)
+        from_near = min(config.starts // 2, len(near))
         from_far = min(config.starts - from_near, len(far))
-        starts = torch.cat([far.topk(from_far).indices, near.topk(from_near).indices + len(far)])
+        best_far = f[: len(far)].topk(from_far).indices
+        best_near = f[len(far) :].topk(from_near).indices + len(far)
+        starts = torch.cat([best_far, best_near])
         x, f = x[starts], f[starts]
-        enough = config.tolerance * float(f.max() - f[f > -math.inf].min())
+        lowest = float(f[f > -math.inf].min())
         if self.domain.project is not None:
             x, f = self._jump(x, f, rng)
         x, f = climb(
@@ -129,11 +142,24 @@ class _Search:
             survivors=config.survivors,
             max_step=config.max_step,
             first_step=config.first_step,
-            enough=enough,
+            tolerance=config.tolerance,
+            lowest=lowest,
             scale=self.scale,
         )
         best = int(f.argmax())
         return Found(x[best], float(f[best]), fresh=True)
+
+    def _screened(self, x: Tensor, each: int, spread: int) -> Tensor:
+        """The points `m x d` that are worth a score, and the first `spread` of them."""
+        if self.rough is None:
+            return x
+        x = x[self._allowed(x)]
+        moments = self.rough(x) if len(x) else None
+        if moments is None:
+            return x
+        worth = promising(*moments, each)
+        worth[:spread] = True
+        return x[worth]
 
     def _allowed(self, x: Tensor) -> Tensor:
         return self.domain.contains(x) & ~is_among(x, self.exclude)

@@ -36,6 +36,15 @@ TOP, NEIGHBOURS, ROUNDS = 8, 32, 8
 """Best points whose neighbours join, how many each, and how often at most."""
 
 
+def promising(mean: Tensor, sd: Tensor, each: int) -> Tensor:
+    """Which of m points are among the best `each` for one of the factors: `m`, bool."""
+    chosen = torch.zeros(len(mean), dtype=torch.bool)
+    for c in OPTIMISM:
+        bound = sd if c == math.inf else mean + c * sd
+        chosen[bound.topk(min(each, len(mean))).indices] = True
+    return chosen
+
+
 def shortlist(evaluate: Callable[[Tensor], Tensor], X: Tensor, mean: Tensor, sd: Tensor) -> Tensor:
     """Scores of the points X, `m x d`, by `evaluate` where they are worth it, else -inf: `m`."""
     values = X.new_full((len(X),), -math.inf)
@@ -43,9 +52,7 @@ def shortlist(evaluate: Callable[[Tensor], Tensor], X: Tensor, mean: Tensor, sd:
     # Always the same random ones: what is best should not depend on anything else.
     new = torch.zeros_like(scored)
     new[torch.randperm(len(X), generator=generator(0))[:RANDOM]] = True
-    for c in OPTIMISM:
-        bound = sd if c == math.inf else mean + c * sd
-        new[bound.topk(min(EACH, len(X))).indices] = True
+    new |= promising(mean, sd, EACH)
     for i in range(ROUNDS + 1):
         before = values.max()
         values[new] = evaluate(X[new])

@@ -49,12 +49,12 @@ def departures(fitted: Fitted) -> Iterator[tuple[str, str]]:
 
 def _noise(fitted: Fitted) -> float:
     """Standard deviation of the noise, in units of that of the results."""
-    with torch.no_grad():
-        X = fitted.best_points(1)
-        total, signal = fitted.predict(X).variance, fitted.latent(X).variance
-    # A network that cannot tell them apart has nothing but noise left at a point it has seen.
-    variance = total - signal if bool((signal < total).all()) else total
-    return float(variance.sqrt()) / fitted.units.scale
+    noise = fitted.noise_sd
+    if noise is None:
+        # A network that cannot tell has nothing but noise left at a point it has seen.
+        with torch.no_grad():
+            noise = float(fitted.predict(fitted.best_points(1)).variance.sqrt())
+    return noise / fitted.units.scale
 
 
 def _largest_noise(fitted: Fitted) -> float:

@@ -72,11 +72,13 @@ class Model:
         seed: int,
         exclude: Tensor | None = None,
         fixed: Fixed | None = None,
+        plain: bool = False,
         config: SearchConfig | None = None,
     ) -> Found:
         """The point of the space with the highest score; none of `exclude`, if it can be.
 
-        `fixed` are coordinates, by number, that the point is to have.
+        `fixed` are coordinates, by number, that the point is to have. A `plain` score goes by what
+        is expected of a point and how little is known of it; costs have no part in it.
         """
         space = self.space
         if space.points is not None:
@@ -94,6 +96,7 @@ class Model:
         def allowed(X: Tensor) -> Tensor:
             return torch.where(space.feasible(X), score(X), -torch.inf)
 
+        plain = plain and self._success is None and not space.constraints
         # The search itself knows the constraints that are linear in the cube, to follow them.
         return maximise(
             allowed if space.constraints else score,
@@ -102,6 +105,7 @@ class Model:
             around=around,
             exclude=exclude,
             scale=self.fitted.lengthscale,
+            rough=self.fitted.rough_moments if plain else None,
             config=config,
         )
 

@@ -117,16 +117,16 @@ class Suggester:
             if self.cost is None
             else known_cost_weight(self.space, self.cost)
         )
-        gain, seed = model.gain(self.acquisition, cost), self.seed_for("ask")
+        gain, seed, plain = model.gain(self.acquisition, cost), self.seed_for("ask"), cost is None
         if self.partial:
-            return model.search(gain, seed=seed, fixed=fixed).x
+            return model.search(gain, seed=seed, fixed=fixed, plain=plain).x
         # Where there is a continuum, a point close to one used serves as well as a repeat.
         used = self.ledger.points("done", "failed", "pending")
-        found = model.search(gain, seed=seed, exclude=used, fixed=fixed)
+        found = model.search(gain, seed=seed, exclude=used, fixed=fixed, plain=plain)
         if not found.fresh:
             self._warn_exhausted()
             busy = self.ledger.points("failed", "pending")
-            found = model.search(gain, seed=seed, exclude=busy, fixed=fixed)
+            found = model.search(gain, seed=seed, exclude=busy, fixed=fixed, plain=plain)
         return found.x
 
     def _warn_exhausted(self) -> None:
