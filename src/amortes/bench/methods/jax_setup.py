@@ -2,11 +2,15 @@
 
 Compiling NUTS takes ten seconds per shape of the data, running it about one; so what has been
 compiled is kept in `~/.cache/amortes/jax` (or `$AMORTES_CACHE/jax`), unless the user has configured
-another compilation cache. Needs the extra `bench`.
+another compilation cache. In memory it is forgotten now and then: each number of observations
+compiles anew, and every piece maps memory, of which an operating system allows 65,000 or so.
+
+Needs the extra `bench`.
 """
 
 import contextlib
 import functools
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +21,10 @@ import threadpoolctl  # type: ignore[import-untyped]
 from amortes.oracles.store import CACHE_VARIABLE
 
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
+FORGET_EVERY = 20
+"""Uses of JAX after which compiled code leaves memory; a process died after about 120."""
+
+_uses = itertools.count(1)
 
 
 @contextlib.contextmanager
@@ -30,6 +38,8 @@ def jax_for_benchmarks() -> Iterator[None]:
     # LAPACK routines of XLA are those of SciPy, whose threads no JAX setting limits.
     with threadpoolctl.threadpool_limits(1, user_api="blas"), jax.enable_x64(True):
         yield
+    if next(_uses) % FORGET_EVERY == 0:
+        jax.clear_caches()
 
 
 @functools.cache
