@@ -10,19 +10,12 @@ from amortes.random import generator
 
 @pytest.fixture(scope="session")
 def network() -> KernelNetwork:
-    """An untrained kernel network whose predictions are the closed form, and gains positive."""
+    """An untrained kernel network: closed-form predictions, gains near their estimates."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         network = KernelNetwork(KernelConfig(), PRIORS["robust"])
     network.use_correction = False
-    with torch.no_grad():
-        # Gains near the textbook estimates, as trained ones are: bars around one unit.
-        centres = 0.5 * (network.gain_borders[1:] + network.gain_borders[:-1])
-        logits = network.gain_network.out[-1]
-        assert isinstance(logits, torch.nn.Linear)
-        logits.bias.copy_((-3.0 * (centres - 1.0).square()).clamp_min(-20.0).repeat(3))
-        logits.weight.mul_(0.3)
-    return network.requires_grad_(False).eval()
+    return network.to(network.inference_dtype).requires_grad_(False).eval()
 
 
 def data(d: int, n: int, seed: int = 0) -> tuple[Tensor, Tensor]:

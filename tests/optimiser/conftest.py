@@ -11,7 +11,8 @@ def untrained(prior: GPPrior) -> KernelNetwork:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         config = KernelConfig(particles=ParticleConfig(count=6, steps=6))
-        return KernelNetwork(config, prior).requires_grad_(False).eval()
+        network = KernelNetwork(config, prior)
+    return network.to(network.inference_dtype).requires_grad_(False).eval()
 
 
 @pytest.fixture(scope="session")

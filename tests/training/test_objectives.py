@@ -170,6 +170,22 @@ def test_alpha_loss_and_its_metrics(network: FakeNetwork, task: TaskBatch) -> No
     assert summary.keys() == {"loss"} | {f"{g}_{what}" for g in GAINS for what in ("target", "r2")}
 
 
+def test_alpha_learns_from_imagined_optima_as_from_the_true_one(
+    network: FakeNetwork, task: TaskBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = network.condition(task.X, task.y)
+    true = gain_targets(network, state, task)
+    imagined = torch.stack([true + 0.1, 2.0 * true], dim=2)  # b x q x 2 x 3
+    monkeypatch.setattr(network, "imagined_gains", lambda state, Xq: imagined, raising=False)
+    loss, metrics = alpha_loss(network, task)
+    gain, fair = network.gain(state, task.Xq), ~task.near_optimum
+    draws = (true, true + 0.1, 2.0 * true)
+    expected = [average(-gain.log_prob(draw).mean(-1), fair) for draw in draws]
+    assert float(loss.detach()) == pytest.approx(sum(expected) / 3)
+    mean = sum(draw[..., 2] for draw in draws) / 3
+    assert float(metrics["jes_target"]) == pytest.approx(average(torch.as_tensor(mean), fair))
+
+
 def test_alpha_learns_gains_of_known_y_from_hidden_y(network: FakeNetwork, task: TaskBatch) -> None:
     loss, _ = alpha_loss(network, task, num_pending=2)
     targets = gain_targets(network, network.condition(task.X, task.y), task)

@@ -42,7 +42,7 @@ class SearchConfig:
 
     num_global: int = 128
     num_local: int = 64
-    starts: int = 16
+    starts: int = 10
     coarse_steps: int = 4
     survivors: int = 4
     fine_steps: int = 9

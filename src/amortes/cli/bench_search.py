@@ -94,4 +94,4 @@ def _network(weights: Path | None) -> Network[Any]:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         network = KernelNetwork(KernelConfig(), named_prior("robust"))
-    return network.requires_grad_(False).eval()
+    return network.to(network.inference_dtype).requires_grad_(False).eval()

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from amortes.nets.distributions import Predictive
@@ -41,6 +42,8 @@ class Network(nn.Module, ABC, Generic[State]):
     prior: GPPrior
     trained_points: int | None = None
     """Most points per dataset in training; None if untrained."""
+    inference_dtype: torch.dtype = torch.float32
+    """Type of the parameters in use; float64 where rounding would disturb line searches."""
 
     @abstractmethod
     def condition(self, X: Tensor, y: Tensor, X_pending: Tensor | None = None) -> State:
@@ -57,6 +60,14 @@ class Network(nn.Module, ABC, Generic[State]):
     def teach(self, state: State, Xq: Tensor, hint: Hint | None = None) -> Predictive:
         """The predictions whose entropies the alpha stage learns from: those of `predict`."""
         return self.predict(state, Xq, hint)
+
+    def imagined_gains(self, state: State, Xq: Tensor) -> Tensor | None:
+        """The information gained at Xq if one of s optima were true: `b x q x s x 3`.
+
+        Optima are drawn from what the network believes, for the alpha stage to learn from beside
+        the true one; None from networks that cannot draw.
+        """
+        return None
 
     @abstractmethod
     def gain(self, state: State, Xq: Tensor) -> Predictive:

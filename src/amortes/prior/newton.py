@@ -29,6 +29,11 @@ from torch.quasirandom import SobolEngine
 from amortes.errors import ConfigError
 from amortes.prior.paths import Paths
 
+Evaluation = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
+"""Values `b x s`, gradients `b x s x d` and curvature at points `b x s x d`."""
+Direction = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+"""A step `b x s x d` from gradient, curvature, mask of the free coordinates, and damping."""
+
 
 @dataclass(frozen=True)
 class Optimum:
@@ -103,34 +108,34 @@ def _maximise(paths: Paths, points: Tensor, config: NewtonConfig) -> Optimum:
     def diagonal(waves: Tensor) -> Tensor:
         return -(waves @ squares)
 
-    x, f = _ascend(paths, x, diagonal, _diagonal_step, config.coarse_steps, config.max_step)
+    coarse = _evaluation(paths, diagonal)
+    x, f = ascend(coarse, x, _diagonal_step, config.coarse_steps, config.max_step)
     x = _best(x, f, config.fine_starts)
     products = paths.products()
 
     def hessian(waves: Tensor) -> Tensor:
         return paths.symmetric(-(waves @ products))
 
+    fine = _evaluation(paths, hessian)
     half = config.fine_steps // 2
-    x, f = _ascend(paths, x, hessian, _full_step, half, config.max_step)
+    x, f = ascend(fine, x, full_step, half, config.max_step)
     x = _best(x, f, config.survivors)
-    x, f = _ascend(paths, x, hessian, _full_step, config.fine_steps - half, config.max_step)
+    x, f = ascend(fine, x, full_step, config.fine_steps - half, config.max_step)
     return Optimum(_best(x, f, 1).squeeze(1), f.amax(1))
 
 
-def _ascend(
-    paths: Paths,
-    x: Tensor,
-    curvature: Callable[[Tensor], Tensor],
-    direction: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor],
-    num_steps: int,
-    max_step: float,
-) -> tuple[Tensor, Tensor]:
-    """Projected, damped Newton ascent from x, `b x s x d`; returns the end points and values."""
-
+def _evaluation(paths: Paths, curvature: Callable[[Tensor], Tensor]) -> Evaluation:
     def evaluate(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         waves, slopes = paths.waves(x)
         return paths.mean[:, None] + waves.sum(-1), slopes @ paths.frequencies, curvature(waves)
 
+    return evaluate
+
+
+def ascend(
+    evaluate: Evaluation, x: Tensor, direction: Direction, num_steps: int, max_step: float
+) -> tuple[Tensor, Tensor]:
+    """Projected, damped Newton ascent from x, `b x s x d`; returns the end points and values."""
     f, g, H = evaluate(x)
     damping = torch.full_like(f, 0.1)
     for _ in range(num_steps):
@@ -152,7 +157,7 @@ def _diagonal_step(g: Tensor, h: Tensor, free: Tensor, damping: Tensor) -> Tenso
     return g / (h.abs() + damping)
 
 
-def _full_step(g: Tensor, H: Tensor, free: Tensor, damping: Tensor) -> Tensor:
+def full_step(g: Tensor, H: Tensor, free: Tensor, damping: Tensor) -> Tensor:
     """Newton step with the Hessian, `b x s x d x d`, of the free coordinates."""
     # Frozen coordinates decouple: their rows and columns become minus the identity.
     H = H * (free[..., :, None] & free[..., None, :]) - torch.diag_embed((~free).to(H.dtype))

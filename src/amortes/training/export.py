@@ -85,7 +85,7 @@ def load_network(path: str | os.PathLike[str]) -> tuple[Network[Any], Card]:
         raise FileError(f"{path} does not fit its own card: {'; '.join(problems)}.")
     network.load_state_dict(tensors)
     network.trained_points = card.stages["base"]["recipe"]["tasks"]["max_context"]
-    return network.requires_grad_(False).eval(), card
+    return network.to(network.inference_dtype).requires_grad_(False).eval(), card
 
 
 def _misfits(expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> list[str]:

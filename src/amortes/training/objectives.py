@@ -15,7 +15,9 @@ less the entropy of N(m, v + s^2), so that 0 is what someone scores who knows th
     a_I(x) = H[q(. | D, x)] - H[q(. | D, x, I)],
 
 and the alpha network learns the distribution of a_I given D and x, by maximum likelihood; the mean
-of that distribution is the acquisition function.
+of that distribution is the acquisition function. One draw is a noisy target. A network that can
+draw optima from its own posterior (`Network.imagined_gains`) learns from these as well, each of
+them counting as much as the true one.
 
 **Queries near the optimum.** A query placed by looking at x* gives x* away. Those count only where
 the network is told x* anyway.
@@ -95,15 +97,22 @@ def gain_targets(network: Network[Any], state: Any, task: TaskBatch) -> Tensor:
 def alpha_loss(
     network: Network[Any], task: TaskBatch, num_pending: int = 0
 ) -> tuple[Tensor, Metrics]:
-    """Mean negative log-likelihood of the gains; `summarise` turns the metrics into R^2."""
+    """Mean negative log-likelihood of the gains; `summarise` turns the metrics into R^2.
+
+    That is of the mean over draws.
+    """
     state = network.condition(task.X, task.y)
-    targets = gain_targets(network, state, task)
+    draws = gain_targets(network, state, task)[None]  # draws x b x q x 3
+    imagined = network.imagined_gains(state, task.Xq)
+    if imagined is not None:
+        draws = torch.cat([draws, imagined.movedim(2, 0)])
     if num_pending:
         state = _hide(network, task, num_pending)
     gain = network.gain(state, task.Xq)
     fair = ~task.near_optimum
-    loss = _mean(-gain.log_prob(targets).mean(-1), fair)
+    loss = _mean(-gain.log_prob(draws).mean((0, -1)), fair)
     metrics = {"loss": loss.detach()}
+    targets = draws.mean(0)
     error = (gain.mean - targets).detach().square()
     for i, name in enumerate(GAINS):
         metrics[f"{name}_target"] = _mean(targets[..., i], fair)

@@ -20,7 +20,7 @@ def test_features_are_finite_and_of_order_one(network: KernelNetwork, task: Task
         begin = start(conditioned, task.Xq, at, hint, landmarks)
         found = features(conditioned, at, begin, hint, landmarks)
         assert found.shape == (*begin.mean.shape, NUM_FEATURES)
-        assert found.dtype == torch.float32
+        assert found.dtype == torch.float64
         assert found.isfinite().all()
         assert found.abs().median() < 5
 

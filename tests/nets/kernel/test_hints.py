@@ -5,7 +5,7 @@ import torch
 
 from amortes.nets.base import Hint
 from amortes.nets.kernel.conditioning import Conditioned, condition
-from amortes.nets.kernel.hints import PLACES, start
+from amortes.nets.kernel.hints import PLACES, start, temper
 from amortes.nets.kernel.landmarks import LandmarkConfig, find_landmarks, log_kernel_of_maximum
 from amortes.nets.kernel.particles import ParticleConfig, infer_particles
 from amortes.prior.gp import PRIORS, Marginal
@@ -65,8 +65,8 @@ def test_value_only_shares_the_evidence_among_places(
     f = landmarks.maximum.mean((1, 2))
     begin = start(conditioned, task.Xq, conditioned.moments(task.Xq), Hint(f=f), landmarks)
     assert begin.mean.shape == (3, 3, 9, PLACES)
-    total = log_kernel_of_maximum(landmarks, f).logsumexp(-1)
-    assert torch.allclose(begin.log_evidence.logsumexp(-1)[..., 0], total)
+    total = log_kernel_of_maximum(landmarks, f[:, None]).logsumexp(-1)
+    assert torch.allclose(begin.log_evidence.logsumexp(-1), 0.5 * temper(2) * total)
     assert (begin.mean <= f[:, None, None, None] + 1e-9).all()
 
 

@@ -6,7 +6,6 @@ from amortes.nets.kernel.landmarks import (
     LandmarkConfig,
     find_landmarks,
     log_kernel_of_maximum,
-    textbook_gains,
 )
 from amortes.nets.kernel.particles import ParticleConfig, infer_particles
 from amortes.prior.gp import PRIORS
@@ -24,7 +23,7 @@ def test_draws_are_consistent(task: TaskBatch) -> None:
     landmarks = find_landmarks(conditioned_on(task), LandmarkConfig())
     assert landmarks.X.shape == (3, 64, 2)
     assert ((landmarks.X >= 0) & (landmarks.X <= 1)).all()
-    assert torch.allclose(landmarks.share.sum(1), torch.ones(3, dtype=torch.float64))
+    assert torch.allclose(landmarks.share.sum(2), torch.ones(3, 4, dtype=torch.float64))
     at = conditioned_on(task).moments(landmarks.X)
     assert torch.allclose(at.mean, landmarks.moments.mean, atol=1e-8)
     assert torch.allclose(at.variance, landmarks.moments.variance, atol=1e-8)
@@ -39,29 +38,12 @@ def test_landmarks_come_close_to_the_true_optimum() -> None:
         assert nearest.median() < 0.05
 
 
-def test_textbook_gains_are_positive_bounded_and_vanish_at_known_points() -> None:
-    task = TaskStream(PRIOR, 9, TaskConfig(batch_size=20, num_queries=30)).batch_of(0, 1, 6)
-    conditioned = conditioned_on(task)
-    landmarks = find_landmarks(conditioned, LandmarkConfig())
-    for Xq, limit in ((task.Xq, 20.0), (task.X, 20.0)):
-        at = conditioned.moments(Xq)
-        cross = conditioned.covariance(Xq, at, landmarks.X, landmarks.moments)
-        gains = textbook_gains(conditioned, landmarks, at, cross)
-        assert gains.shape == (*Xq.shape[:2], 3)
-        assert (gains >= 0).all()
-        w = conditioned.particles.log_weights.exp()[..., None]
-        ratio = at.variance / conditioned.noise_variance[..., None]
-        reducible = 0.5 * (w * (1 + ratio).log()).sum(1)
-        assert (gains[..., 1] <= reducible + 1e-9).all()
-        assert (gains < limit).all()
-
-
 def test_density_of_the_maximum_against_many_draws(task: TaskBatch) -> None:
     conditioned = conditioned_on(task)
     landmarks = find_landmarks(conditioned, LandmarkConfig(draws=2000))
     # The density is that of the draws, smoothed: it integrates to one and has their mean.
     grid = torch.linspace(-6, 8, 4001, dtype=torch.float64)
-    kernels = [log_kernel_of_maximum(landmarks, f.expand(3)) for f in grid]
+    kernels = [log_kernel_of_maximum(landmarks, f.expand(3, 1))[:, :, 0] for f in grid]
     density = torch.stack([k.exp().mean(-1) for k in kernels])
     total = density.sum(0) * (grid[1] - grid[0])
     assert torch.allclose(total, torch.ones_like(total), atol=1e-3)

@@ -125,6 +125,14 @@ def test_hard_data(case: str) -> None:
     assert network.gain(state, Xq).mean.isfinite().all()
 
 
+def test_untrained_gains_are_their_estimates(network: KernelNetwork, task: TaskBatch) -> None:
+    state = network.condition(task.X, task.y)
+    gain = network.gain(state, task.Xq)
+    assert (gain.mean > 0).all()
+    imagined = network.imagined_gains(state, task.Xq).mean(2)
+    assert 0.5 < float(gain.mean.detach().mean() / imagined.mean()) < 2.0
+
+
 def test_stages_own_different_parameters(network: KernelNetwork) -> None:
     base = {id(p) for p in network.base_parameters()}
     alpha = {id(p) for p in network.alpha_parameters()}
@@ -136,5 +144,5 @@ def test_invalid_values_name_the_field() -> None:
     with pytest.raises(ConfigError, match="gain_layers"):
         KernelConfig(gain_layers=0)
     with pytest.raises(ConfigError, match="gain_width"):
-        KernelConfig(gain_width=30)
+        KernelConfig(gain_width=0)
     assert KernelNetwork(KernelConfig(gain_width=32), PRIORS["paper"]).config.gain_width == 32

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from amortes.nets.kernel.conditioning import Conditioned, condition
 from amortes.nets.kernel.particles import ParticleConfig, infer_particles
-from amortes.nets.kernel.peak import Peak, peak_at
+from amortes.nets.kernel.peak import Known, Peak, Rivals, peak_at
 from amortes.prior.gp import PRIORS, GPPrior
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 
@@ -18,8 +18,36 @@ def conditioned_on(task: TaskBatch, prior: GPPrior = PRIORS["robust"]) -> Condit
     return condition(prior, particles, task.X, task.y)
 
 
+def rivals(conditioned: Conditioned, X: Tensor) -> Rivals:
+    """Points `b x m x d` of which nobody knows which is the highest, nor how high."""
+    at = conditioned.moments(X)
+    nothing = torch.zeros_like(at.mean)
+    return Rivals(
+        X=X,
+        moments=at,
+        covariance=conditioned.covariance(X, at, X, at),
+        share=nothing,
+        highest=torch.full_like(nothing[..., 0], -100.0),
+        unexplained=torch.ones_like(nothing[..., 0]),
+    )
+
+
 def peak(conditioned: Conditioned, X: Tensor, x_star: Tensor) -> Peak:
-    return peak_at(conditioned, X, conditioned.moments(X), x_star)
+    """A peak at one place, x_star `b x d`, with rivals X."""
+    return peak_at(conditioned, rivals(conditioned, X), x_star[:, None])
+
+
+def posterior(found: Peak, Xq: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean, variance and covariance with f(x*) at queries, `b x k x q`, from the rows."""
+    conditioned, known = found.places.conditioned, found.known()
+    at = conditioned.moments(Xq)
+    raw = found.places.covariance(Xq, at)
+    cross = conditioned.covariance(Xq, at, found.rivals.X, found.rivals.moments)
+    rows = known.rows(raw, cross)
+    mean = at.mean + (rows @ known.pull[..., None])[:, :, 0, :, 0]
+    variance = at.variance - rows.square().sum(-1)[:, :, 0]
+    covariance = raw[..., -1] - (rows @ known.star_rows[..., None]).squeeze(-1)
+    return mean, variance, covariance[:, :, 0]
 
 
 def draw(conditioned: Conditioned, points: Tensor, count: int) -> Tensor:
@@ -80,17 +108,18 @@ def test_local_maximum_against_finite_differences(kernel: str, edge: bool) -> No
             ours, expected, rtol=tolerance, atol=tolerance * float(expected.abs().max())
         )
 
-    assert close(found.mean[0, 0], mean[:5])
-    assert close(found.variance[0, 0], cov.diagonal()[:5])
-    assert close(found.covariance[0, 0], cov[:5, 5])
+    found_mean, found_variance, found_covariance = posterior(found, task.Xq)
+    assert close(found_mean[0, 0], mean[:5])
+    assert close(found_variance[0, 0], cov.diagonal()[:5])
+    assert close(found_covariance[0, 0], cov[:5, 5])
     assert close(found.star_mean[0, 0], mean[5:6])
     assert close(found.star_variance[0, 0], cov[5:6, 5])
-    assert close(found.curvature[0, 0], mean[8:], rough)
-    assert close(found.curvature_variance[0, 0], cov.diagonal()[8:], rough)
-    assert close(found.curvature_covariance[0, 0], cov[8:, 5], rough)
+    assert close(found.curvature[0, 0, 0], mean[8:], rough)
+    assert close(found.curvature_variance[0, 0, 0], cov.diagonal()[8:], rough)
+    assert close(found.curvature_covariance[0, 0, 0], cov[8:, 5], rough)
     # A coordinate on a face adds the density of a standard normal at zero: the same for all.
     constant = -0.5 * math.log(2 * math.pi) if edge else 0.0
-    assert float(found.log_flat[0, 0]) == pytest.approx(float(density) + constant, abs=0.01)
+    assert float(found.log_flat[0, 0, 0]) == pytest.approx(float(density) + constant, abs=0.01)
 
 
 def test_density_integrates_to_the_number_of_local_maxima() -> None:
@@ -110,7 +139,7 @@ def test_density_integrates_to_the_number_of_local_maxima() -> None:
         task.X.expand(181, -1, -1),
         task.y.expand(181, -1),
     )
-    density = peak(many, places, grid).log_density()[:, 0].exp()
+    density = peak(many, places, grid).log_density()[:, 0, 0].exp()
     error = 5 * float(count.std()) / len(count) ** 0.5
     assert float(torch.trapezoid(density, grid[:, 0])) == pytest.approx(
         float(count.mean()), abs=error + 0.02
@@ -120,18 +149,20 @@ def test_density_integrates_to_the_number_of_local_maxima() -> None:
 def test_value_against_regression(task: TaskBatch) -> None:
     conditioned = conditioned_on(task)
     x_star = torch.tensor([[0.4, 0.6]] * 3, dtype=torch.float64)
-    found = peak(conditioned, task.Xq, x_star)
-    before = (found.mean, found.variance, found.covariance, found.star_mean, found.star_variance)
-    mean, variance, covariance, star_mean, star_variance = before
+    found = peak(conditioned, task.X, x_star)
+    mean, variance, covariance = posterior(found, task.Xq)
+    star_mean, star_variance = found.star_mean, found.star_variance
     f = task.optimum.f
-    log_density = found.observe_value(f)
+    log_density = found.observe_value(f[:, None])
     surprise = f[:, None, None] - star_mean
-    assert torch.allclose(found.mean, mean + covariance / star_variance * surprise)
-    assert torch.allclose(found.variance, variance - covariance.square() / star_variance, atol=1e-8)
+    new_mean, new_variance, new_covariance = posterior(found, task.Xq)
+    assert torch.allclose(new_mean, mean + covariance / star_variance * surprise)
+    assert torch.allclose(new_variance, variance - covariance.square() / star_variance, atol=1e-8)
+    assert torch.allclose(new_covariance, torch.zeros_like(covariance), atol=1e-8)
     normal = torch.distributions.Normal(star_mean, star_variance.sqrt())
     expected = normal.log_prob(f[:, None, None])  # type: ignore[no-untyped-call]
-    assert torch.allclose(log_density, expected.squeeze(-1))
-    assert (found.star_variance == 0).all()
+    assert torch.allclose(log_density, expected)
+    assert (found.star_variance < 1e-12).all()
 
 
 @pytest.mark.parametrize("value_known", [False, True])
@@ -141,42 +172,107 @@ def test_nothing_is_higher_against_rejection(task: TaskBatch, value_known: bool)
     landmarks = torch.tensor([[0.9, 0.2], [0.1, 0.1], [0.3, 0.9]], dtype=torch.float64)
     queries = torch.tensor([[0.8, 0.9], [0.2, 0.4], [0.0, 0.3]], dtype=torch.float64)
     points = torch.cat([queries, landmarks])
-    found = peak(conditioned, points.expand(3, 6, 2), x_star.expand(3, 2))
+    found = peak(conditioned, landmarks.expand(3, 3, 2), x_star.expand(3, 2))
     mean, cov = given_zero(*joint(conditioned, points, x_star), [7, 8])
-    value = found.star_mean[:, 0, 0] + 0.5 * found.star_variance[:, 0, 0].sqrt()
+    value = found.star_mean[:, 0] + 0.5 * found.star_variance[:, 0].sqrt()  # b x 1
     if value_known:
         found.observe_value(value)
-        mean[6] -= value[0]
+        mean[6] -= value[0, 0]
         mean, cov = given_zero(mean, cov, [6])
-        mean[6] += value[0]
+        mean[6] += value[0, 0]
     root = torch.linalg.cholesky(cov[:7, :7] + 1e-9 * torch.eye(7, dtype=torch.float64))
     rng = torch.Generator().manual_seed(0)
     draws = mean[:7] + torch.randn(400_000, 7, generator=rng, dtype=torch.float64) @ root.T
     f, star = draws[:, :6], draws[:, 6:]
-    log_probability = found.observe_highest(3, 3)
+    log_probability = found.observe_highest(3)
     kept = (f[:, 3:] <= star).all(1)
     # Moment matching is an approximation, hence the tolerances.
     share = float(kept.double().mean())
     assert 0.02 < share < 0.9
-    assert float(log_probability[0, 0].exp()) == pytest.approx(share, rel=0.1)
+    assert float(log_probability[0, 0, 0].exp()) == pytest.approx(share, rel=0.1)
     sd = f.std(0)[:3]
-    assert ((found.mean[0, 0, :3] - f[kept, :3].mean(0)).abs() < 0.1 * sd).all()
-    assert ((found.variance[0, 0, :3].sqrt() / f[kept, :3].std(0)).log().abs() < 0.1).all()
-    below_mean, below_variance, gap = found.below(3)
-    open_to_doubt = gap[0, 0].abs().argsort()[:2].tolist()  # the third is far above or below x*
+    found_mean, found_variance, _ = posterior(found, queries.expand(3, 3, 2))
+    assert ((found_mean[0, 0] - f[kept, :3].mean(0)).abs() < 0.1 * sd).all()
+    assert ((found_variance[0, 0].sqrt() / f[kept, :3].std(0)).log().abs() < 0.1).all()
+    below_mean, below_variance, gap = below(found, queries.expand(3, 3, 2))
+    open_to_doubt = gap[0, 0, 0].abs().argsort()[:2].tolist()  # the third is far from f(x*)
     for i in open_to_doubt:
-        below = f[kept & (f[:, i] <= star[:, 0]), i]
-        assert len(below) > 1000
-        assert float(below_mean[0, 0, i]) == pytest.approx(
-            float(below.mean()), abs=0.1 * float(sd[i])
+        lower = f[kept & (f[:, i] <= star[:, 0]), i]
+        assert len(lower) > 1000
+        assert float(below_mean[0, 0, 0, i]) == pytest.approx(
+            float(lower.mean()), abs=0.1 * float(sd[i])
         )
-        assert float(below_variance[0, 0, i].sqrt()) == pytest.approx(float(below.std()), rel=0.3)
+        assert float(below_variance[0, 0, 0, i].sqrt()) == pytest.approx(
+            float(lower.std()), rel=0.3
+        )
 
 
-def test_a_candidate_at_the_optimum_itself_is_not_higher(task: TaskBatch) -> None:
+def below(found: Peak, Xq: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    known: Known = found.known()
+    conditioned = found.places.conditioned
+    at = conditioned.moments(Xq)
+    raw = found.places.covariance(Xq, at)
+    cross = conditioned.covariance(Xq, at, found.rivals.X, found.rivals.moments)
+    return known.below(at.mean, at.variance, known.rows(raw, cross), raw[..., -1])
+
+
+def test_a_rival_at_the_optimum_itself_is_not_higher(task: TaskBatch) -> None:
     conditioned = conditioned_on(task)
     x_star = torch.tensor([[0.4, 1.0]] * 3, dtype=torch.float64)
-    found = peak(conditioned, torch.cat([task.Xq, x_star[:, None].expand(-1, 4, -1)], 1), x_star)
-    mean = found.mean.clone()
-    assert (found.observe_highest(4, 4) > -1e-3).all()
-    assert torch.allclose(found.mean, mean, atol=1e-3)
+    found = peak(conditioned, x_star[:, None].expand(-1, 4, -1), x_star)
+    mean = posterior(found, task.Xq)[0]
+    assert (found.observe_highest(4) > -1e-3).all()
+    assert torch.allclose(posterior(found, task.Xq)[0], mean, atol=1e-3)
+
+
+def test_the_maximum_against_rejection() -> None:
+    """Three dimensions, where the maximum counts: f(x*) above a maximum due to one point."""
+    task = TaskStream(PRIORS["robust"], 5, TaskConfig(batch_size=3, num_queries=4)).batch_of(
+        0, 3, 6
+    )
+    conditioned = conditioned_on(task)
+    x_star = torch.tensor([0.3, 0.0, 1.0], dtype=torch.float64)
+    other = torch.tensor([[0.8, 0.7, 0.2], [0.1, 0.9, 0.5]], dtype=torch.float64)
+    among = rivals(conditioned, other.expand(3, 2, 3))
+    # The maximum is f at the first of them, plus something independent of f.
+    share = torch.zeros_like(among.share)
+    share[..., 0] = 1.0
+    highest = among.moments.mean[..., 0] - 1.0
+    unexplained = torch.full_like(highest, 0.04)
+    among = Rivals(among.X, among.moments, among.covariance, share, highest, unexplained)
+    found = peak_at(conditioned, among, x_star.expand(3, 1, 3))
+    points = torch.cat([task.Xq[0], other[:1]])
+    mean, cov = given_zero(*joint(conditioned, points, x_star), [6])
+    root = torch.linalg.cholesky(cov[:6, :6] + 1e-9 * torch.eye(6, dtype=torch.float64))
+    rng = torch.Generator().manual_seed(0)
+    noise = torch.randn(400_000, 7, generator=rng, dtype=torch.float64)
+    draws = mean[:6] + noise[:, :6] @ root.T
+    kept = draws[:, 5] >= draws[:, 4] - 1.0 + 0.2 * noise[:, 6]
+    share_kept = float(kept.double().mean())
+    assert 0.02 < share_kept < 0.98
+    assert float(found._observe_maximum()[0, 0, 0].exp()) == pytest.approx(share_kept, abs=0.01)
+    found_mean, found_variance, _ = posterior(found, task.Xq)
+    expected = draws[kept, :4]
+    assert torch.allclose(found_mean[0, 0], expected.mean(0), atol=0.02)
+    assert torch.allclose(found_variance[0, 0].sqrt(), expected.std(0), rtol=0.03)
+
+
+def test_places_are_independent_of_each_other(task: TaskBatch) -> None:
+    conditioned = conditioned_on(task)
+    places = torch.tensor([[0.4, 0.6], [0.9, 1.0], [0.1, 0.3]], dtype=torch.float64)
+    among = rivals(conditioned, task.X)
+    together = peak_at(conditioned, among, places.expand(3, 3, 2))
+    log_probability = together.observe_highest(2)
+    for i in range(3):
+        alone = peak_at(conditioned, among, places[None, i : i + 1].expand(3, 1, 2))
+        assert torch.allclose(alone.observe_highest(2)[..., 0], log_probability[..., i])
+        assert torch.allclose(alone.known().mix[:, :, 0], together.known().mix[:, :, i])
+
+
+def test_some_of_the_rivals(task: TaskBatch) -> None:
+    among = rivals(conditioned_on(task), task.X)
+    index = torch.tensor([[4, 0, 5]] * 3)
+    few = among.take(index)
+    assert torch.equal(few.X, among.X[:, [4, 0, 5]])
+    assert torch.equal(few.covariance, among.covariance[:, :, [4, 0, 5]][..., [4, 0, 5]])
+    assert torch.equal(few.moments.whitened, among.moments.whitened[..., [4, 0, 5]])

@@ -42,8 +42,15 @@ class Ours(ModelBased[Fitted]):
 
         if self.pool is not None:
             return highest_unseen(score, self.pool, X)
-        around = model.best_points(AROUND)
-        return maximise(score, Domain.cube(self.d), seed=seed, around=around, exclude=X).x
+        return maximise(
+            score,
+            Domain.cube(self.d),
+            seed=seed,
+            around=model.best_points(AROUND),
+            exclude=X,
+            scale=model.lengthscale,
+            rough=model.rough_moments,
+        ).x
 
     def mean(self, model: Fitted) -> Score:
         """The posterior mean of the function."""

@@ -14,6 +14,7 @@ Unexpected Improvements to Expected Improvement for Bayesian Optimization, NeurI
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ from torch.special import erfcx, log_ndtr
 
 __all__ = [
     "LOG_SQRT_2PI",
+    "cut_off",
     "inverse_mills",
     "log_h",
     "log_ndtr",
@@ -58,9 +60,7 @@ def log_sum_exp(terms: Tensor) -> Tensor:
 
 def inverse_mills(beta: Tensor) -> Tensor:
     """The hazard λ = φ(β) / Φ(β): about -β for β << 0, a constant 2e-32 above `NOWHERE`."""
-    start = _tail_start(beta)
-    x = (-beta).clamp_min(start)
-    return torch.where(beta < -start, x + _fractions(x)[0], _hazard(beta.clamp_min(-start)))
+    return cut_off(beta)[0]
 
 
 def log_h(u: Tensor) -> Tensor:
@@ -79,20 +79,51 @@ def truncated_moments(mean: Tensor, sd: Tensor, upper: Tensor) -> tuple[Tensor, 
     The shapes broadcast. The variance is positive however far `upper` is below the mean.
     """
     beta = (torch.minimum(upper, mean + NOWHERE * sd) - mean) / sd
-    start = _tail_start(beta)
-    delta, epsilon = _fractions((-beta).clamp_min(start))
-    body = beta.clamp_min(-start)
-    hazard = _hazard(body)
-    in_tail = beta < -start
+    hazard, distance, width = cut_off(beta)
     # Far below the mean, `upper` is the better origin: from the mean, digits would cancel.
-    return (
-        torch.where(in_tail, upper - sd * delta, mean - sd * hazard),
-        torch.where(
-            in_tail,
-            (sd * delta) * (sd * (epsilon - delta)),
-            sd.square() * (1.0 - hazard * (hazard + body)),
-        ),
-    )
+    in_tail = beta < -_tail_start(beta)
+    new_mean = torch.where(in_tail, upper - sd * distance, mean - sd * hazard)
+    return new_mean, sd.square() * width
+
+
+def cut_off(beta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """A standard normal given that it is at most β: hazard λ, mean distance λ + β, and variance."""
+    result: tuple[Tensor, Tensor, Tensor] = _CutOff.apply(beta)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _CutOff(torch.autograd.Function):
+    """`cut_off` with its derivatives in closed form: a graph of the fractions would be large.
+
+    With δ = λ + β and w = 1 - λδ: λ' = -λδ, δ' = w, w' = λ (δ² - w), which is λδ (2δ - ε) in terms
+    of the fractions.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, beta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        start = _tail_start(beta)
+        body = beta.clamp_min(-start)
+        hazard = _hazard(body)
+        distance = hazard + body
+        width = 1.0 - hazard * distance
+        slope = hazard * (distance.square() - width)
+        tail = (beta < -start).nonzero(as_tuple=True)
+        if tail[0].numel():
+            x = -beta[tail]
+            delta, epsilon = _fractions(x)
+            hazard[tail], distance[tail] = x + delta, delta
+            width[tail] = delta * (epsilon - delta)
+            slope[tail] = (x + delta) * delta * (2.0 * delta - epsilon)
+        ctx.save_for_backward(hazard, distance, width, slope)
+        return hazard, distance, width
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        hazard, distance, width, slope = ctx.saved_tensors
+        by_hazard, by_distance, by_width = grads
+        gradient: Tensor = by_distance * width - by_hazard * hazard * distance + by_width * slope
+        return gradient
 
 
 def _tail_start(x: Tensor) -> float:
@@ -101,7 +132,7 @@ def _tail_start(x: Tensor) -> float:
 
 
 def _hazard(beta: Tensor) -> Tensor:
-    """λ where β is not in the lower tail: there the derivative of erfcx cancels."""
+    """λ where β is not in the lower tail."""
     mills: Tensor = math.sqrt(0.5 * math.pi) * erfcx(-math.sqrt(0.5) * beta.clamp_max(NOWHERE))
     return 1.0 / mills
 

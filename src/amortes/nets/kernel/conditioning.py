@@ -94,17 +94,30 @@ class Conditioned:
         return variance * correlation(self.prior.kernel, square_distance) + self.prior.mean.scale**2
 
     def derivative_kernels(self, X1: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Prior covariances of f at X1, `b x n x d`, with derivatives of f at x, `b x d`.
+        """Prior covariances of f at X1, `b x n x d`, with derivatives of f at x, `b x s x d`.
 
-        With df/dx_k and d2f/dx_k^2: two tensors `b x k x n x d`.
+        With df/dx_k and d2f/dx_k^2: two tensors `b x k x s x n x d`.
         """
-        hyper, kernel = self.particles.hyper, self.prior.kernel
-        r2 = scaled_square_distance(X1[:, None], x[:, None, None], hyper.lengthscale)
-        signal = hyper.output_variance[..., None, None]
-        slope, curvature = signal * radial_slope(kernel, r2), signal * radial_curvature(kernel, r2)
-        precision = hyper.lengthscale.square().reciprocal()[..., None, :]
-        first = (X1 - x[:, None])[:, None] * precision  # b x k x n x d
+        slope, first, precision = self._slopes(X1, x)
+        r2 = self.square_distance(x[:, None], X1[:, None])
+        curvature = self._signal * radial_curvature(self.prior.kernel, r2)[..., None]
         return slope * first, curvature * first.square() - slope * precision
+
+    def slope_kernel(self, X1: Tensor, x: Tensor) -> Tensor:
+        """The first of `derivative_kernels`."""
+        slope, first, _ = self._slopes(X1, x)
+        return slope * first
+
+    def _slopes(self, X1: Tensor, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Radial slope `b x k x s x n x 1`, (x - x') / l^2, and 1 / l^2 `b x k x 1 x 1 x d`."""
+        r2 = self.square_distance(x[:, None], X1[:, None])
+        slope = self._signal * radial_slope(self.prior.kernel, r2)[..., None]
+        precision = self.particles.hyper.lengthscale.square().reciprocal()[..., None, None, :]
+        return slope, (X1[:, None] - x[:, :, None])[:, None] * precision, precision
+
+    @property
+    def _signal(self) -> Tensor:
+        return self.particles.hyper.output_variance[..., None, None, None]
 
     def heaviest(self, count: int) -> "Conditioned":
         """The same with the `count` particles of largest weight only, renormalised."""

@@ -55,6 +55,8 @@ class Correction(nn.Module):
 
         Three results, `b x k x q x J x SPLITS`.
         """
+        dtype = self.own.weight.dtype
+        features, weights, divergence = (t.to(dtype) for t in (features, weights, divergence))
         h = self.encode(features)
         pooled = (weights[..., None] * h).sum((1, 3), keepdim=True)  # b x 1 x q x 1 x width
         h = nn.functional.silu(self.own(h) + self.shared(pooled))
@@ -82,7 +84,7 @@ def correct(
     everything = logits.movedim(1, 2)  # b x q x k x J
     weights = everything.flatten(2).softmax(-1).reshape(everything.shape).movedim(2, 1)
     inputs = features(conditioned, at_q, start, hint, landmarks)
-    a, b, c = correction(inputs, weights.float(), divergence.float().clamp_min(0.0))
+    a, b, c = correction(inputs, weights, divergence.clamp_min(0.0))
     split = (
         logits[..., None] + a.to(mean.dtype),
         mean[..., None] + sd[..., None] * b.to(mean.dtype),
@@ -94,7 +96,7 @@ def correct(
 def features(
     conditioned: Conditioned, at_q: Moments, start: Start, hint: Hint, landmarks: Landmarks
 ) -> Tensor:
-    """What the correction sees, `b x k x q x J x F` float32, all of order one."""
+    """What the correction sees, `b x k x q x J x F`, all of order one."""
     hyper, particles = conditioned.particles.hyper, conditioned.particles
     weights = particles.log_weights.exp()[..., None, None]
     best = best_mean(conditioned)[..., None]
@@ -159,7 +161,7 @@ def features(
         inside = ((hint.x > BOUNDARY) & (hint.x < 1.0 - BOUNDARY)).to(q_mean.dtype)
         columns += [inside.mean(-1)[:, None, None, None]]
     like = start.mean
-    return torch.stack([c.to(like.dtype).expand_as(like) for c in columns], dim=-1).float()
+    return torch.stack([c.to(like.dtype).expand_as(like) for c in columns], dim=-1)
 
 
 def _log_density(f: Tensor, mean: Tensor, variance: Tensor) -> Tensor:

@@ -3,8 +3,7 @@
 A fixed low-discrepancy set, part global and part around the best observations at several scales of
 the lengthscale, is scored by the particles' mixture; the most promising points stay as landmarks.
 Exact joint draws of f on them say how f* is distributed under each particle and how likely each
-landmark is to be the optimum, and give textbook estimates of the three gains at any query
-(`textbook_gains`), which the alpha network takes as features and as its unit of measure.
+landmark is to be the optimum.
 
 All fixed: no random numbers, the same data give the same landmarks.
 """
@@ -17,19 +16,21 @@ import torch
 from torch import Tensor
 
 from amortes import linalg
-from amortes.nets.distributions.normal import log_normal, truncated_moments
-from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned, Moments
+from amortes.nets.distributions.normal import log_normal
+from amortes.nets.kernel.conditioning import Conditioned
+from amortes.nets.kernel.optima import Draws, choose_draws, refine
 from amortes.nets.kernel.particles import normal_points
-from amortes.prior.newton import starting_points
+from amortes.nets.kernel.peak import Rivals
+from amortes.prior.newton import Optimum, starting_points
 
 # Chosen by the gain in log-likelihood from hints: docs/log.md, 2026-11-15.
 BANDWIDTH = 0.5
 SMALLEST_BANDWIDTH = 0.02
 
+# Least share of the variance of the maximum that values at landmarks leave unexplained.
+UNEXPLAINED = 0.1
 # A rough score is enough to choose candidates, and most of the weight is on a few particles.
 SCORING_PARTICLES = 4
-# Gains vary less between draws than between particles.
-TEXTBOOK_DRAWS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,22 +42,23 @@ class LandmarkConfig:
     num_centres: int = 8
     per_centre: int = 24
     draws: int = 32  # of the maximum, per particle
+    optima: int = 16  # draws in all that are refined
 
 
 @dataclass(frozen=True)
-class Landmarks:
+class Landmarks(Rivals):
     """m candidate optima of each of b datasets, and t draws of the optimum per particle."""
 
-    X: Tensor  # b x m x d
-    moments: Moments  # b x k x m
-    covariance: Tensor  # b x k x m x m
-    share: Tensor  # b x m, probability of being the best landmark
     place: Tensor  # b x k x t, index of the best landmark in each draw
-    maximum: Tensor  # b x k x t, its value
+    maximum: Tensor  # b x k x t, the maximum of f in each draw
+    draws: Draws
+    optima: Optimum  # x: b x s x d, f: b x s; of a few draws, evenly by weight of their particles
 
     def at_place(self, place: Tensor) -> tuple[Tensor, Tensor]:
-        """Posterior mean and variance at landmarks with indices `b x k x s`: `b x k x s`."""
-        return self.moments.mean.gather(2, place), self.moments.variance.gather(2, place)
+        """Posterior mean and variance at landmarks with indices `b x k x ...`: the same shape."""
+        flat = place.flatten(2)
+        moments = self.moments.mean.gather(2, flat), self.moments.variance.gather(2, flat)
+        return moments[0].reshape(place.shape), moments[1].reshape(place.shape)
 
 
 def find_landmarks(conditioned: Conditioned, config: LandmarkConfig) -> Landmarks:
@@ -81,13 +83,47 @@ def find_landmarks(conditioned: Conditioned, config: LandmarkConfig) -> Landmark
     jitter = 1e-6 * conditioned.prior_variance[..., None].expand_as(moments.mean)
     L = linalg.cholesky(covariance + torch.diag_embed(jitter))
     normals = normal_points(config.count, k * config.draws).to(X.dtype)
-    normals = normals.reshape(k, config.draws, config.count).mT  # k x m x t
-    maximum, place = (moments.mean[..., None] + L @ normals).max(dim=2)  # b x k x t
-    w = conditioned.particles.log_weights.exp()[..., None]
-    mass = (w / config.draws).expand_as(maximum)
-    share = torch.zeros(b, config.count, dtype=X.dtype)
-    share = share.scatter_add(1, place.flatten(1), mass.flatten(1))
-    return Landmarks(X, moments, covariance, share, place, maximum)
+    normals = normals.reshape(k, config.draws, config.count)
+    maximum, place = (moments.mean[..., None] + L @ normals.mT).max(dim=2)  # b x k x t
+    share = torch.zeros_like(moments.mean).scatter_add(2, place, torch.ones_like(maximum))
+    share = share / config.draws
+    draws = Draws(L, normals, place)
+    particle, draw = choose_draws(conditioned.particles.log_weights, config.optima, config.draws)
+    optima = refine(conditioned, X, moments, draws, particle, draw)
+    # Between landmarks f is higher; by how much, is seen in the few draws.
+    rise = optima.f - maximum[torch.arange(b)[:, None], particle, draw]
+    maximum = maximum + rise.mean(1)[:, None, None]
+    return Landmarks(
+        X=X,
+        moments=moments,
+        covariance=covariance,
+        share=share,
+        highest=maximum.mean(-1),
+        unexplained=_unexplained(maximum, covariance, share),
+        place=place,
+        maximum=maximum,
+        draws=draws,
+        optima=optima,
+    )
+
+
+def fresh_optima(conditioned: Conditioned, landmarks: Landmarks) -> Optimum:
+    """As many draws of the optimum as `landmarks.optima`, but others.
+
+    Their particles differ from dataset to dataset, so that on average over datasets each is drawn
+    as often as its weight says.
+    """
+    count, draws = landmarks.optima.f.shape[1], landmarks.place.shape[2]
+    level = (1e3 * conditioned.y.sum(-1)).remainder(1.0)
+    chosen = choose_draws(conditioned.particles.log_weights, count, draws, level, skip=count)
+    return refine(conditioned, landmarks.X, landmarks.moments, landmarks.draws, *chosen)
+
+
+def _unexplained(maximum: Tensor, covariance: Tensor, share: Tensor) -> Tensor:
+    """Variance of the maximum, `b x k x t` draws, not due to the average landmark: `b x k`."""
+    explained = (share[..., None, :] @ covariance @ share[..., None]).squeeze((-1, -2))
+    variance = maximum.var(-1)
+    return torch.maximum(variance - explained, UNEXPLAINED * variance)
 
 
 def _repeated(X: Tensor) -> Tensor:
@@ -99,47 +135,14 @@ def _repeated(X: Tensor) -> Tensor:
 
 
 def log_kernel_of_maximum(landmarks: Landmarks, f: Tensor) -> Tensor:
-    """How close each draw of the maximum is to f, `b`: `b x k x t`.
+    """How close each draw of the maximum is to f, `b x s`: `b x k x s x t`.
 
     The mean of their exponentials estimates the density of the maximum at f under each particle;
     the bandwidth is half the standard deviation of the draws.
     """
-    draws = landmarks.maximum
+    draws = landmarks.maximum[:, :, None]
     square = (BANDWIDTH * draws.std(-1, keepdim=True)).square() + SMALLEST_BANDWIDTH**2
-    return log_normal((f[:, None, None] - draws) / square.sqrt()) - 0.5 * square.log()
-
-
-def textbook_gains(
-    conditioned: Conditioned, landmarks: Landmarks, at_q: Moments, cross: Tensor
-) -> Tensor:
-    """Estimates of the PES, MES and JES gains at q queries: `b x q x 3`, all >= 0.
-
-    `cross` is the posterior covariance of queries and landmarks, `b x k x q x m`. Conditional
-    distributions are matched by a Gaussian, and gains averaged over particles and draws.
-    """
-    q = at_q.mean.shape[-1]
-    floor = VARIANCE_FLOOR * conditioned.prior_variance[..., None, None]
-    place = landmarks.place[..., :TEXTBOOK_DRAWS]  # b x k x s
-    star_mean, star_variance = (t[:, :, None] for t in landmarks.at_place(place))  # b x k x 1 x s
-    c = cross.gather(3, place[:, :, None].expand(-1, -1, q, -1))  # b x k x q x s
-    mean, variance = at_q.mean[..., None], at_q.variance[..., None]
-    value = landmarks.maximum[:, :, None, :TEXTBOOK_DRAWS]
-    noise = conditioned.noise_variance[..., None, None]
-
-    gap_variance = (variance + star_variance - 2.0 * c).clamp_min(floor)
-    _, kept = truncated_moments(mean - star_mean, gap_variance.sqrt(), torch.zeros_like(c))
-    slope = (c - variance) / gap_variance
-    pes = variance - slope.square() * (gap_variance - kept)
-
-    _, mes = truncated_moments(mean, variance.sqrt(), value)
-
-    regression = c / star_variance
-    conditional = (variance - regression * c).clamp_min(floor)
-    _, jes = truncated_moments(mean + regression * (value - star_mean), conditional.sqrt(), value)
-    remaining = torch.stack([pes, mes, jes]).clamp_min(0.0)  # 3 x b x k x q x s
-    gains = 0.5 * ((variance + noise) / (remaining + noise)).log()  # 3 x b x k x q x s
-    w = conditioned.particles.log_weights.exp()[..., None]
-    return (w * gains.mean(-1)).sum(2).clamp_min(0.0).movedim(0, -1)
+    return log_normal((f[:, None, :, None] - draws) / square.sqrt()) - 0.5 * square.log()
 
 
 def _candidates(conditioned: Conditioned, config: LandmarkConfig) -> Tensor:

@@ -2,13 +2,17 @@
 
 particles     hyperparameter posterior          no parameters
 conditioning  exact posterior per particle      no parameters
-landmarks     candidate optima, draws of the maximum, textbook gains
 peak          the posterior given that the maximum is at x*
+landmarks     candidate optima, draws of the maximum among them
 hints         closed-form conditioning on x*, f* or both
 correction    learned: what the closed form gets wrong      (base stage)
+optima        a few draws of the optimum
+sketch        what they would tell about a query
+textbook      the gains as others estimate them
 gain          learned: the gains                            (alpha stage)
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -22,9 +26,19 @@ from amortes.nets.kernel import gain as gains
 from amortes.nets.kernel.conditioning import Conditioned, condition
 from amortes.nets.kernel.correction import Correction, correct, mixture
 from amortes.nets.kernel.hints import start
-from amortes.nets.kernel.landmarks import LandmarkConfig, Landmarks, find_landmarks, textbook_gains
+from amortes.nets.kernel.landmarks import (
+    LandmarkConfig,
+    Landmarks,
+    find_landmarks,
+    fresh_optima,
+)
 from amortes.nets.kernel.particles import ParticleConfig, infer_particles
+from amortes.nets.kernel.sketch import Sketch, gains_of_draws, make_sketch, terms
+from amortes.nets.kernel.textbook import textbook_gains
 from amortes.prior.gp import GPPrior
+
+# Weight of particles that gains do without: a third of them at d = 6, few in one dimension.
+LIGHT = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,19 +49,13 @@ class KernelConfig:
     landmarks: LandmarkConfig = LandmarkConfig()
     correction_width: int = 96
     gain_width: int = 64
-    gain_heads: int = 4
     gain_layers: int = 2
     gain_bars: int = 160
 
     def __post_init__(self) -> None:
-        for field in ("correction_width", "gain_width", "gain_heads", "gain_layers"):
+        for field in ("correction_width", "gain_width", "gain_layers"):
             if getattr(self, field) < 1:
                 raise ConfigError(f"{field}: must be at least 1, not {getattr(self, field)}.")
-        if self.gain_width % self.gain_heads:
-            raise ConfigError(
-                f"gain_width: must be a multiple of gain_heads={self.gain_heads}, "
-                f"not {self.gain_width}."
-            )
 
 
 @dataclass
@@ -56,24 +64,35 @@ class KernelState:
 
     conditioned: Conditioned
     landmarks: Landmarks | None = None
-    tokens: Tensor | None = None
+    prepared: "Prepared | None" = None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What all gains of a dataset share; without the particles that hardly matter."""
+
+    conditioned: Conditioned
+    landmarks: Landmarks
+    sketch: Sketch
 
 
 class KernelNetwork(Network[KernelState]):
     """See the module's docstring."""
 
     gain_borders: Tensor
+    inference_dtype = torch.float64
 
     def __init__(self, config: KernelConfig, prior: GPPrior) -> None:
         super().__init__()
         self._config, self.prior = config, prior
         self.correction = Correction(config.correction_width)
         self.gain_network = gains.GainNetwork(
-            config.gain_width, config.gain_heads, config.gain_layers, config.gain_bars
+            config.gain_width, config.gain_layers, config.gain_bars
         )
         # Of gains in their units, 98 % are within +-60 (docs/log.md, 2026-11-15).
         borders = asinh_borders(config.gain_bars, limit=300.0, linear=0.5)
         self.register_buffer("gain_borders", borders, persistent=False)
+        self.gain_network.start_at(1.0, borders)
         self.use_correction = True
 
     @property
@@ -118,21 +137,31 @@ class KernelNetwork(Network[KernelState]):
         parts = correct(self.correction, conditioned, at_q, begin, hint, landmarks)
         return mixture(conditioned, *parts, Xq.dtype)
 
-    def gain(self, state: KernelState, Xq: Tensor) -> Predictive:
-        """Gains in units of their textbook estimates; see `Network.gain`."""
-        conditioned = state.conditioned
-        landmarks = self._landmarks(state)
+    @torch.no_grad()
+    def imagined_gains(self, state: KernelState, Xq: Tensor) -> Tensor:
+        """Draws of the optimum that `gain` does not look at; see `Network.imagined_gains`."""
+        conditioned, landmarks = state.conditioned, self._landmarks(state)
+        sketch = make_sketch(conditioned, landmarks, fresh_optima(conditioned, landmarks))
         Xq64 = Xq.double()
         at_q = conditioned.moments(Xq64)
         cross = conditioned.covariance(Xq64, at_q, landmarks.X, landmarks.moments)
-        textbook = textbook_gains(conditioned, landmarks, at_q, cross)
-        pairs = gains.edges(conditioned, at_q, landmarks.moments, cross)
-        nearest = (pairs[..., 1] * landmarks.share[:, None].float()).sum(-1).to(textbook.dtype)
-        inputs = gains.query_features(conditioned, Xq64, at_q, textbook, nearest)
-        logits = self.gain_network(inputs, pairs, self._tokens(state))
-        scale = gains.unit(conditioned, at_q, textbook)
+        return gains_of_draws(sketch, conditioned, Xq64, at_q, cross).to(Xq.dtype)
+
+    def gain(self, state: KernelState, Xq: Tensor) -> Predictive:
+        """Gains in units of rough estimates; see `Network.gain`."""
+        prepared = self._prepare(state)
+        conditioned, landmarks = prepared.conditioned, prepared.landmarks
+        Xq64 = Xq.double()
+        at_q = conditioned.moments(Xq64)
+        cross = conditioned.covariance(Xq64, at_q, landmarks.X, landmarks.moments)
+        told = terms(prepared.sketch, conditioned, Xq64, at_q, cross)
+        estimates = told.mean_gain, textbook_gains(conditioned, landmarks, at_q, cross)
+        unit = gains.gain_unit(conditioned, at_q, estimates)
+        draws = gains.draw_features(conditioned, prepared.sketch, at_q, told, unit)
+        queries = gains.query_features(conditioned, Xq64, at_q, estimates, unit)
+        logits = self.gain_network(draws, queries)
         bars = Riemann(logits.to(Xq.dtype), self.gain_borders.to(Xq.dtype))
-        return bars.affine(scale.to(Xq.dtype), torch.zeros((), dtype=Xq.dtype))
+        return bars.affine(unit.to(Xq.dtype), torch.zeros((), dtype=Xq.dtype))
 
     def _landmarks(self, state: KernelState) -> Landmarks:
         if state.landmarks is None:
@@ -140,14 +169,14 @@ class KernelNetwork(Network[KernelState]):
                 state.landmarks = find_landmarks(state.conditioned, self._config.landmarks)
         return state.landmarks
 
-    def _tokens(self, state: KernelState) -> Tensor:
-        if state.tokens is None or self.training:
-            landmarks = self._landmarks(state)
-            at_m = landmarks.moments
-            pairs = gains.edges(state.conditioned, at_m, at_m, landmarks.covariance)
-            inputs = gains.landmark_features(state.conditioned, landmarks)
-            state.tokens = self.gain_network.tokens(inputs, pairs)
-        return state.tokens
+    def _prepare(self, state: KernelState) -> Prepared:
+        if state.prepared is None:
+            with torch.no_grad():
+                conditioned = state.conditioned.heaviest(_heavy(state.conditioned))
+                landmarks = find_landmarks(conditioned, self._config.landmarks)
+                sketch = make_sketch(conditioned, landmarks, landmarks.optima)
+                state.prepared = Prepared(conditioned, landmarks, sketch)
+        return state.prepared
 
     def base_parameters(self) -> Iterator[nn.Parameter]:
         """The correction."""
@@ -159,3 +188,8 @@ class KernelNetwork(Network[KernelState]):
 
     def start_alpha(self) -> None:
         """Nothing to prepare: the alpha network shares only computed parts with the base."""
+
+
+def _heavy(conditioned: Conditioned) -> int:
+    """How many particles have weight, in that of the datasets where most have."""
+    return int((conditioned.particles.log_weights > math.log(LIGHT)).sum(1).max())

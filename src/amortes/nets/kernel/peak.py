@@ -8,25 +8,34 @@ formula says: the density of a local maximum at x* is
 
 H being the Hessian, of which we take the diagonal. A face of the cube on which x* is needs neither.
 
-*Globally.* No landmark is higher: the gap f(x*) - f(m) is not negative. One after the other, for
-those landmarks where most would be missing, the gap is truncated at zero and the Gaussian with the
-moments of the result is kept (assumed-density filtering). The probabilities of the truncations
-multiply to that of the whole.
+*Globally.* Nothing is higher: f(x*) less the maximum of f, as far as that was known before, is not
+negative, and neither is f(x*) - f(m) for any rival m (a landmark). One after the other, first for
+the maximum, then for those rivals where most would be missing, the gap is truncated at zero and the
+Gaussian with the moments of the result is kept (assumed-density filtering). The probabilities of
+the truncations multiply to that of the whole.
 
-All is linear in a few directions of f. So the posterior is kept as means, variances and, for
-covariances, the sum of outer products (`removed`) by which it differs from that given the data.
+All is linear in a few directions of f: its slopes at x*, f(x*), and gaps. So what is known is kept
+as r rows,
+
+    mean(x) = m(x) + row(x) . pull,    variance(x) = v(x) - |row(x)|^2,
+
+each a combination (`mix`) of the posterior covariances of f(x) with slopes, f(x*), the maximum and
+the rivals met. They are computed once for a dataset; a query costs one small matrix product.
+
+Shapes: b datasets, k particles, s places, m rivals, q queries, d dimensions.
 
 References: Adler & Taylor, Random Fields and Geometry, 2007, chapter 11 (Kac-Rice); Minka, A family
 of algorithms for approximate Bayesian inference, 2001 (assumed-density filtering).
 """
 
+import dataclasses
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from amortes import linalg
-from amortes.nets.distributions.normal import inverse_mills, log_h, log_ndtr, log_normal
+from amortes.nets.distributions.normal import cut_off, log_h, log_ndtr, log_normal
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned, Moments
 from amortes.prior.kernels import radial_curvature, radial_slope
 
@@ -34,171 +43,375 @@ from amortes.prior.kernels import radial_curvature, radial_slope
 BOUNDARY = 1e-6
 # Slack of the zero-gradient observation, relative to the prior variance of the derivative.
 GRADIENT_SLACK = 1e-6
-# Relative to the prior sd, how much higher than x* a landmark may be: one at x* itself is not.
+# Relative to the prior sd, how much higher than x* a rival may be: one at x* itself is not.
 TIE = 2e-4
+# The normal distribution function is about the logistic one of so many times the argument.
+LOGISTIC = 1.702
+TINY = 1e-12
+# Up to so many dimensions rivals are dense enough to stand for the maximum.
+DENSE = 2
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """Points that may be the maximum, the posterior of f there, and of its maximum."""
+
+    X: Tensor  # b x m x d
+    moments: Moments  # b x k x m
+    covariance: Tensor  # b x k x m x m
+    share: Tensor  # b x k x m, probability that this rival is the highest
+    highest: Tensor  # b x k, mean of the maximum
+    unexplained: Tensor  # b x k, variance of the maximum that sum_m share_m f(m) does not have
+
+    def take(self, index: Tensor) -> "Rivals":
+        """Those with indices `b x count` only; their shares are scaled up to one."""
+        rows = torch.arange(len(index))[:, None]
+        at = self.moments
+        k, n = at.whitened.shape[1:3]
+        by_particle = index[:, None].expand(-1, k, -1)
+        by_row = index[:, None, None].expand(-1, k, n, -1)
+        square = self.covariance.gather(
+            2, by_particle[..., None].expand(-1, -1, -1, self.X.shape[1])
+        )
+        share = self.share.gather(2, by_particle)
+        return Rivals(
+            X=self.X[rows, index],
+            moments=Moments(
+                at.mean.gather(2, by_particle),
+                at.variance.gather(2, by_particle),
+                at.whitened.gather(3, by_row),
+            ),
+            covariance=square.gather(3, by_particle[:, :, None].expand(-1, -1, index.shape[1], -1)),
+            share=share / share.sum(-1, keepdim=True).clamp_min(1e-3),
+            highest=self.highest,
+            unexplained=self.unexplained,
+        )
+
+
+@dataclass(frozen=True)
+class Places:
+    """s places x* of each dataset, and what covariances with f and its slopes there need."""
+
+    conditioned: Conditioned
+    x: Tensor  # b x s x d
+    moments: Moments  # b x k x s
+    white_slope: Tensor  # b x k x n x (s d)
+
+    def covariance(self, X: Tensor, at: Moments) -> Tensor:
+        """Of f at X, `b x q x d`, with the slopes and f at x*: `b x k x s x q x (d + 1)`."""
+        s, d = self.x.shape[1:]
+        slopes = at.whitened.mT @ self.white_slope
+        slopes = slopes.reshape(*slopes.shape[:-1], s, d).transpose(2, 3)
+        slopes = self.conditioned.slope_kernel(X, self.x) - slopes
+        value = self.conditioned.covariance(self.x, self.moments, X, at)
+        return torch.cat([slopes, value[..., None]], dim=-1)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known given the maximum at each of s places; see the module's docstring."""
+
+    mix: Tensor  # b x k x s x r x (d + 2 + rivals met)
+    pull: Tensor  # b x k x s x r
+    star_rows: Tensor  # b x k x s x r
+    star_mean: Tensor  # b x k x s
+    star_variance: Tensor  # b x k x s
+    share: Tensor  # b x k x m
+    floor: Tensor  # b x k x 1 x 1, of variances
+    met: Tensor  # b x k x s x (rivals met), indices
+
+    def joined(self, other: "Known") -> "Known":
+        """The places of both, after another: 2 s of them. Missing rows are zero."""
+        count = max(self.pull.shape[-1], other.pull.shape[-1])
+
+        def both(name: str, axis: int) -> Tensor:
+            parts = []
+            for part in (getattr(self, name), getattr(other, name)):
+                padding = [0, 0] * (-1 - axis) + [0, count - part.shape[axis]]
+                parts.append(torch.nn.functional.pad(part, padding))
+            return torch.cat(parts, dim=2)
+
+        return dataclasses.replace(
+            self,
+            mix=both("mix", -2),
+            pull=both("pull", -1),
+            star_rows=both("star_rows", -1),
+            star_mean=torch.cat([self.star_mean, other.star_mean], dim=2),
+            star_variance=torch.cat([self.star_variance, other.star_variance], dim=2),
+            met=torch.cat([self.met, other.met], dim=2),
+        )
+
+    def rows(self, raw: Tensor, cross: Tensor) -> Tensor:
+        """The rows at q queries: `b x k x s x q x r`.
+
+        `raw` are covariances with slopes and values at x*, from `Places.covariance`, and `cross`,
+        `b x k x q x m`, those with rivals.
+        """
+        q, s = cross.shape[2], raw.shape[2]
+        maximum = (cross @ self.share[..., None])[:, :, None].expand(-1, -1, s, -1, -1)
+        index = self.met[:, :, :, None].expand(-1, -1, -1, q, -1)
+        rivals = cross[:, :, None].expand(-1, -1, s, -1, -1).gather(4, index)
+        return torch.cat([raw, maximum, rivals], dim=-1) @ self.mix.mT
+
+    def below(
+        self, mean: Tensor, variance: Tensor, rows: Tensor, with_star: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean and variance of f(x) given all, and that f(x) <= f(x*), at the queries.
+
+        Given mean and variance before, `b x k x q`, rows, and covariances with f(x*) before,
+        `b x k x s x q`. Also the standardised gap f(x*) - f(x) before the last truncation.
+        """
+        along = rows @ torch.stack([self.pull, self.star_rows], dim=-1)  # b x k x s x q x 2
+        mean = mean[:, :, None] + along[..., 0]
+        variance = (variance[:, :, None] - rows.square().sum(-1)).clamp_min(self.floor)
+        with_star = with_star - along[..., 1]
+        total = self.star_variance[..., None] + variance
+        gap_sd = (total - 2.0 * with_star).clamp_min(self.floor).sqrt()
+        z = (self.star_mean[..., None] - mean) / gap_sd
+        with_gap = with_star - variance
+        hazard, distance, _ = cut_off(z)
+        slope = with_gap / gap_sd
+        mean = mean + slope * hazard
+        variance = variance - slope.square() * (hazard * distance)
+        return mean, variance.clamp_min(self.floor), z
 
 
 @dataclass
 class Peak:
-    """Posterior at p points under each particle; the methods add what is known."""
+    """What is known of f, given a maximum at each of s places; the methods add to it."""
 
-    conditioned: Conditioned
-    X: Tensor  # b x p x d
-    whitened: Tensor  # b x k x n x p, as in `Moments`
-    mean: Tensor  # b x k x p
-    variance: Tensor  # b x k x p
-    removed: Tensor  # b x k x r x p
-    covariance: Tensor  # b x k x p, with f(x*)
-    star_mean: Tensor  # b x k x 1, of f(x*)
-    star_variance: Tensor  # b x k x 1
-    log_flat: Tensor  # b x k, density of the zero gradient
-    curvature: Tensor  # b x k x d, mean of the diagonal of the Hessian at x*
-    curvature_variance: Tensor  # b x k x d
-    curvature_covariance: Tensor  # b x k x d, with f(x*)
-    inside: Tensor  # b x 1 x d: 1 in coordinates in which x* is not on a face, else 0
+    places: Places
+    rivals: Rivals
+    inside: Tensor  # b x 1 x s x d: 1 in coordinates in which x* is not on a face, else 0
+    log_flat: Tensor  # b x k x s, density of the zero gradient
+    curvature: Tensor  # b x k x s x d, mean of the diagonal of the Hessian at x*
+    curvature_variance: Tensor  # b x k x s x d
+    curvature_covariance: Tensor  # b x k x s x d, with f(x*)
+    star_mean: Tensor  # b x k x s, of f(x*)
+    star_variance: Tensor  # b x k x s
+    star_rows: Tensor  # b x k x s x r
+    rival_rows: Tensor  # b x k x s x m x r
+    rival_star: Tensor  # b x k x s x m, posterior covariance with f(x*)
+    mix: Tensor  # b x k x s x r x (d + 2 + rivals met)
+    pull: Tensor  # b x k x s x r
+    met: list[Tensor]  # indices of rivals, each b x k x s
 
     def log_density(self) -> Tensor:
-        """Log density of a local maximum at x*: `b x k`."""
+        """Log density of a local maximum at x*: `b x k x s`."""
         sd = self.curvature_variance.sqrt()
         log_sharp = sd.log() + log_h(-self.curvature / sd)
         return self.log_flat + (log_sharp * self.inside).sum(-1)
 
     def observe_value(self, f: Tensor) -> Tensor:
-        """Condition on f(x*) = f, `b`; returns the log density of that, `b x k`."""
-        surprise = f[:, None, None] - self.star_mean
+        """Condition on f(x*) = f, `b x s`; returns the log density of that, `b x k x s`."""
+        surprise = f[:, None] - self.star_mean
         sd = self.star_variance.sqrt()
-        root = self.covariance / sd
-        self.mean = self.mean + root * surprise / sd
-        self.variance = self._floored(self.variance - root.square())
-        self.removed = torch.cat([self.removed, root[:, :, None]], dim=2)
-        slope = self.curvature_covariance / self.star_variance
-        self.curvature = self.curvature + slope * surprise
+        slope = self.curvature_covariance / self.star_variance[..., None]
+        self.curvature = self.curvature + slope * surprise[..., None]
         left = self.curvature_variance - slope * self.curvature_covariance
         self.curvature_variance = left.clamp_min(VARIANCE_FLOOR * self.curvature_variance)
-        self.star_mean = f[:, None, None].expand_as(self.star_mean)
-        self.star_variance = torch.zeros_like(self.star_variance)
-        self.covariance = torch.zeros_like(self.covariance)
-        return (log_normal(surprise / sd) - sd.log()).squeeze(-1)
+        unit = torch.zeros_like(self.mix[..., 0, :])
+        unit[..., self.places.x.shape[-1]] = 1.0
+        self._add(unit, self.star_rows, self.rival_star, self.star_variance, 1 / sd, surprise / sd)
+        return log_normal(surprise / sd) - sd.log()
 
-    def observe_highest(self, candidates: int, rounds: int) -> Tensor:
-        """Condition on f(x*) >= f at the last `candidates` points, for `rounds` of them.
+    def observe_highest(self, rounds: int) -> Tensor:
+        """Condition on f(x*) >= the maximum, and >= f at `rounds` rivals where it is least clear.
 
-        Returns the log probability of that, `b x k`.
+        Returns the log probability of that, `b x k x s`.
         """
+        conditioned = self.places.conditioned
         log_probability = torch.zeros_like(self.log_flat)
-        b, k, p = self.mean.shape
-        fresh = torch.ones(b, k, candidates, dtype=torch.bool)
-        tie = TIE * self.conditioned.prior_variance.sqrt()[..., None]
+        if self.places.x.shape[-1] > DENSE:
+            log_probability = self._observe_maximum()
+        fresh = torch.ones_like(self.rival_star, dtype=torch.bool)
+        tie = TIE * conditioned.prior_variance.sqrt()[..., None, None]
         for _ in range(rounds):
-            mean, sd = self._gap(slice(p - candidates, p))
-            mean = mean + tie
-            missing = sd.log() + log_h(-mean / sd)  # log E[max(-gap, 0)]
-            worst = missing.detach().where(fresh, -torch.inf).argmax(-1, keepdim=True)
-            fresh = fresh.scatter(2, worst, False)
-            z = mean.gather(2, worst) / sd.gather(2, worst)
-            log_probability = log_probability + log_ndtr(z).squeeze(-1)
-            self._truncate(worst + (p - candidates), z, sd.gather(2, worst))
+            mean = self.rivals.moments.mean[:, :, None]
+            mean = mean + (self.rival_rows @ self.pull[..., None]).squeeze(-1)
+            variance = self.rivals.moments.variance[:, :, None]
+            variance = self._floored(variance - self.rival_rows.square().sum(-1))
+            gap = self.star_mean[..., None] - mean + tie
+            total = self.star_variance[..., None] + variance
+            sd = self._floored(total - 2.0 * self.rival_star).sqrt()
+            missing = sd * torch.nn.functional.softplus(-LOGISTIC * gap / sd)  # E[max(-gap, 0)]
+            worst = missing.where(fresh, -1.0).argmax(-1, keepdim=True)
+            fresh = fresh.scatter(3, worst, False)
+            gap, sd = gap.gather(3, worst).squeeze(-1), sd.gather(3, worst).squeeze(-1)
+            log_probability = log_probability + log_ndtr(gap / sd)
+            self._truncate_rival(worst, gap / sd, sd)
         return log_probability
 
-    def below(self, count: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean and variance of f(x), given also f(x) <= f(x*), at the first `count` points.
+    def known(self) -> "Known":
+        """What queries need of it."""
+        return Known(
+            mix=self.mix,
+            pull=self.pull,
+            star_rows=self.star_rows,
+            star_mean=self.star_mean,
+            star_variance=self.star_variance,
+            share=self.rivals.share,
+            floor=VARIANCE_FLOOR * self.places.conditioned.prior_variance[..., None, None],
+            met=_stacked(self.met, self.log_flat),
+        )
 
-        Also the standardised gap before that; all `b x k x count`.
+    def _observe_maximum(self) -> Tensor:
+        """Truncate the gap to the maximum, M, at zero; returns the log probability of that.
+
+        By Stein's lemma cov(f(x), M) = sum_m P(m is the highest) cov(f(x), f(m)).
         """
-        points = slice(count)
-        gap_mean, gap_sd = self._gap(points)
-        z = gap_mean / gap_sd
-        with_gap = self.covariance[..., points] - self.variance[..., points]
-        hazard = inverse_mills(z)
-        mean = self.mean[..., points] + with_gap * hazard / gap_sd
-        shrink = hazard * (hazard + z) / gap_sd.square()
-        variance = self.variance[..., points] - with_gap.square() * shrink
-        return mean, self._floored(variance), z
+        rivals = self.rivals
+        share = rivals.share[:, :, None, None]  # b x k x 1 x 1 x m
+        own = (share @ self.rival_rows).squeeze(-2)  # b x k x s x r
+        with_rivals = (rivals.covariance @ rivals.share[..., None]).squeeze(-1)  # b x k x m
+        variance = (rivals.share * with_rivals).sum(-1) + rivals.unexplained
+        with_rivals = with_rivals[:, :, None] - (self.rival_rows @ own[..., None]).squeeze(-1)
+        with_star = (share.squeeze(-2) * self.rival_star).sum(-1)
+        left = variance[..., None] - own.square().sum(-1)
+        mean = rivals.highest[..., None] + (own * self.pull).sum(-1)
+        # What is unexplained stays, so nothing here comes close to zero.
+        sd = (self.star_variance + left - 2.0 * with_star).clamp_min(TINY).sqrt()
+        z = (self.star_mean - mean) / sd
+        unit = torch.zeros_like(self.mix[..., 0, :])
+        unit[..., self.places.x.shape[-1]] = 1.0
+        unit[..., self.places.x.shape[-1] + 1] = -1.0
+        self._truncate(unit, own, with_rivals, with_star, z, sd)
+        log_probability: Tensor = log_ndtr(z)
+        return log_probability
 
-    def _gap(self, points: slice) -> tuple[Tensor, Tensor]:
-        """Mean and sd of f(x*) - f(x) at some of the points."""
-        total = self.star_variance + self.variance[..., points]
-        variance = self._floored(total - 2.0 * self.covariance[..., points])
-        return self.star_mean - self.mean[..., points], variance.sqrt()
+    def _truncate_rival(self, index: Tensor, z: Tensor, sd: Tensor) -> None:
+        """Truncate the gap to rival `index`, `b x k x s x 1`, with standardised mean z, at zero."""
+        b, k, s, m, r = self.rival_rows.shape
+        own = self.rival_rows.gather(3, index[..., None].expand(b, k, s, 1, r)).squeeze(3)
+        columns = self.rivals.covariance[:, :, None].expand(b, k, s, m, m)
+        prior = columns.gather(4, index[..., None].expand(b, k, s, m, 1)).squeeze(4)
+        with_rival = prior - (self.rival_rows @ own[..., None]).squeeze(-1)  # b x k x s x m
+        with_star = self.rival_star.gather(3, index).squeeze(3)
+        self.mix = torch.nn.functional.pad(self.mix, (0, 1))
+        unit = torch.zeros_like(self.mix[..., 0, :])
+        unit[..., self.places.x.shape[-1]] = 1.0
+        unit[..., -1] = -1.0
+        self.met.append(index.squeeze(3))
+        self._truncate(unit, own, with_rival, with_star, z, sd)
 
-    def _truncate(self, index: Tensor, z: Tensor, sd: Tensor) -> None:
-        """Truncate the gap to point `index`, `b x k x 1`, with standardised mean z, at zero."""
-        conditioned = self.conditioned
-        b, k, p = self.mean.shape
-        d, n, r = self.X.shape[-1], self.whitened.shape[2], self.removed.shape[2]
-        x = self.X[:, None].expand(b, k, p, d).gather(2, index[..., None].expand(b, k, 1, d))
-        prior = conditioned.kernel_between(self.X[:, None], x).squeeze(-1)  # b x k x p
-        white = self.whitened.gather(3, index[:, :, None].expand(b, k, n, 1))
-        gone = self.removed.gather(3, index[:, :, None].expand(b, k, r, 1))
-        with_point = prior - (self.whitened.mT @ white + self.removed.mT @ gone).squeeze(-1)
-        c = self.covariance - with_point  # b x k x p, with the gap
-        c_star = self.star_variance - self.covariance.gather(2, index)
-        hazard = inverse_mills(z)
-        shift, root = hazard / sd, (hazard * (hazard + z)).clamp_min(0.0).sqrt() / sd
-        self.mean = self.mean + c * shift
-        self.star_mean = self.star_mean + c_star * shift
-        self.variance = self._floored(self.variance - (c * root).square())
-        self.covariance = self.covariance - c * c_star * root.square()
-        self.star_variance = (self.star_variance - (c_star * root).square()).clamp_min(0.0)
-        self.removed = torch.cat([self.removed, (c * root)[:, :, None]], dim=2)
+    def _truncate(
+        self,
+        unit: Tensor,
+        own: Tensor,
+        with_rivals: Tensor,
+        with_star: Tensor,
+        z: Tensor,
+        sd: Tensor,
+    ) -> None:
+        """Truncate at zero the gap to something with rows `own` and these covariances."""
+        hazard, distance, _ = cut_off(z)
+        scale, pull = (hazard * distance).sqrt() / sd, (hazard / distance).sqrt()
+        self._add(
+            unit,
+            self.star_rows - own,
+            self.rival_star - with_rivals,
+            self.star_variance - with_star,
+            scale,
+            pull,
+        )
+
+    def _add(
+        self,
+        unit: Tensor,
+        known: Tensor,
+        with_rivals: Tensor,
+        with_star: Tensor,
+        scale: Tensor,
+        pull: Tensor,
+    ) -> None:
+        """A row for one more direction of f, times `scale`.
+
+        `unit` says what it is in terms of the raw covariances, `known` are its components along the
+        rows so far; its posterior covariances, with rivals and f(x*), are given.
+        """
+        mixed = unit - (known[..., None, :] @ self.mix).squeeze(-2)
+        self.mix = torch.cat([self.mix, (scale[..., None] * mixed)[..., None, :]], dim=-2)
+        at_rivals, at_star = scale[..., None] * with_rivals, scale * with_star
+        self.rival_rows = torch.cat([self.rival_rows, at_rivals[..., None]], dim=-1)
+        self.star_rows = torch.cat([self.star_rows, at_star[..., None]], dim=-1)
+        self.pull = torch.cat([self.pull, pull[..., None]], dim=-1)
+        self.rival_star = self.rival_star - at_rivals * at_star[..., None]
+        self.star_mean = self.star_mean + at_star * pull
+        self.star_variance = (self.star_variance - at_star.square()).clamp_min(0.0)
 
     def _floored(self, variance: Tensor) -> Tensor:
-        return variance.clamp_min(VARIANCE_FLOOR * self.conditioned.prior_variance[..., None])
+        floor = VARIANCE_FLOOR * self.places.conditioned.prior_variance[..., None, None]
+        return variance.clamp_min(floor)
 
 
-def peak_at(conditioned: Conditioned, X: Tensor, at: Moments, x_star: Tensor) -> Peak:
-    """The posterior at X, `b x p x d`, given a local maximum at x_star, `b x d`."""
+def _stacked(met: list[Tensor], like: Tensor) -> Tensor:
+    """Indices `b x k x s x (rivals met)`, also if there are none."""
+    empty = torch.empty(*like.shape, 0, dtype=torch.long)
+    return torch.cat([empty, *(index[..., None] for index in met)], dim=-1)
+
+
+@torch.no_grad()
+def peak_at(conditioned: Conditioned, rivals: Rivals, x_star: Tensor) -> Peak:
+    """The posterior given a local maximum at x_star, `b x s x d`."""
     hyper, kernel = conditioned.particles.hyper, conditioned.prior.kernel
-    at_star = conditioned.moments(x_star[:, None])
-    covariance = conditioned.covariance(X, at, x_star[:, None], at_star).squeeze(-1)
-    inside = ((x_star > BOUNDARY) & (x_star < 1.0 - BOUNDARY))[:, None].to(covariance.dtype)
+    s, d = x_star.shape[1:]
+    at_star = conditioned.moments(x_star)
+    inside = ((x_star > BOUNDARY) & (x_star < 1.0 - BOUNDARY))[:, None].to(x_star.dtype)
 
     # First and second derivatives at x*, coordinate by coordinate, given the data.
-    data_slope, data_curve = conditioned.derivative_kernels(conditioned.X, x_star)  # b x k x n x d
-    white_slope, white_curve = conditioned.whitener @ data_slope, conditioned.whitener @ data_curve
-    a = conditioned.coefficients[..., None, :]
-    slope_mean, curve_mean = ((a @ t).squeeze(-2) for t in (data_slope, data_curve))  # b x k x d
-    precision = hyper.lengthscale.square().reciprocal()
-    signal = hyper.output_variance[..., None]
+    slope_kernel, curve_kernel = conditioned.derivative_kernels(conditioned.X, x_star)
+    a = conditioned.coefficients[:, :, None, None]  # b x k x 1 x 1 x n
+    slope_mean, curve_mean = ((a @ t).squeeze(-2) for t in (slope_kernel, curve_kernel))
+
+    def whitened(t: Tensor) -> Tensor:  # b x k x s x n x d -> b x k x n x (s d)
+        return conditioned.whitener @ t.transpose(2, 3).flatten(3)
+
+    def by_place(t: Tensor) -> Tensor:  # b x k x n x (s d) -> b x k x s x n x d
+        return t.reshape(*t.shape[:-1], s, d).transpose(2, 3)
+
+    white_slope = whitened(slope_kernel)
+    slopes, curves = by_place(white_slope), by_place(whitened(curve_kernel))
+    star = at_star.whitened.transpose(2, 3)[..., None]  # b x k x s x n x 1
+    precision = hyper.lengthscale.square().reciprocal()[:, :, None]  # b x k x 1 x d
+    signal = hyper.output_variance[..., None, None]
     zero = torch.zeros_like(signal)
     slope_prior = signal * radial_slope(kernel, zero) * precision
     curve_prior = 3.0 * signal * radial_curvature(kernel, zero) * precision.square()
-    slopes = torch.diag_embed(slope_prior * (1.0 + GRADIENT_SLACK)) - white_slope.mT @ white_slope
-    curve_variance = curve_prior - white_curve.square().sum(-2)
-    curve_star = -slope_prior - (white_curve.mT @ at_star.whitened).squeeze(-1)
-    point_slope, _ = conditioned.derivative_kernels(X, x_star)
-    point_slope = point_slope - at.whitened.mT @ white_slope  # b x k x p x d
-    star_slope = -(at_star.whitened.mT @ white_slope)  # b x k x 1 x d; k(x*, grad x*) = 0
-    curve_slope = -(white_curve.mT @ white_slope)  # b x k x d x d
+    S = torch.diag_embed(slope_prior * (1.0 + GRADIENT_SLACK)) - slopes.mT @ slopes
+    curve_variance = curve_prior - curves.square().sum(-2)
+    curve_star = -slope_prior - (curves.mT @ star).squeeze(-1)
+    star_slope = -(star.mT @ slopes)  # b x k x s x 1 x d; k(x*, grad x*) = 0
+    curve_slope = -(curves.mT @ slopes)  # b x k x s x d x d
 
     # Coordinates on a face drop out: identity block, no covariance, no residual.
-    S = slopes * inside[..., :, None] * inside[..., None, :]
-    L = linalg.cholesky(S + torch.diag_embed((1.0 - inside).expand_as(slope_prior)))
+    S = S * inside[..., :, None] * inside[..., None, :]
+    L = linalg.cholesky(S + torch.diag_embed((1.0 - inside).expand_as(slope_mean)))
+    eye = torch.eye(d, dtype=S.dtype).expand_as(S)
+    W: Tensor = torch.linalg.solve_triangular(L, eye, upper=False) * inside[..., None, :]
 
-    def whiten(rows: Tensor) -> Tensor:  # b x k x m x d -> b x k x d x m
-        columns = (rows * inside[..., None, :]).mT
-        solved: Tensor = torch.linalg.solve_triangular(L, columns, upper=False)
-        return solved
-
-    residual = whiten(-slope_mean[..., None, :])  # b x k x d x 1
-    at_points, at_optimum, at_curves = (whiten(t) for t in (point_slope, star_slope, curve_slope))
+    places = Places(conditioned, x_star, at_star, white_slope)
+    raw = places.covariance(rivals.X, rivals.moments)
+    rival_rows, star_rows = raw[..., :d] @ W.mT, (star_slope @ W.mT).squeeze(-2)
+    curve_rows = curve_slope @ W.mT
+    pull = -(W @ slope_mean[..., None]).squeeze(-1)
+    log_flat = log_normal(pull).sum(-1) - L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     floor = VARIANCE_FLOOR * conditioned.prior_variance[..., None]
-    log_flat = log_normal(residual).sum((-1, -2)) - L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     return Peak(
-        conditioned=conditioned,
-        X=X,
-        whitened=at.whitened,
-        mean=at.mean + (at_points * residual).sum(-2),
-        variance=(at.variance - at_points.square().sum(-2)).clamp_min(floor),
-        removed=at_points,
-        covariance=covariance - (at_points * at_optimum).sum(-2),
-        star_mean=at_star.mean + (at_optimum * residual).sum(-2),
-        star_variance=(at_star.variance - at_optimum.square().sum(-2)).clamp_min(floor),
+        places=places,
+        rivals=rivals,
+        inside=inside,
         log_flat=log_flat,
-        curvature=curve_mean + (at_curves * residual).sum(-2),
-        curvature_variance=(curve_variance - at_curves.square().sum(-2)).clamp_min(
+        curvature=curve_mean + (curve_rows * pull[..., None, :]).sum(-1),
+        curvature_variance=(curve_variance - curve_rows.square().sum(-1)).clamp_min(
             VARIANCE_FLOOR * curve_prior
         ),
-        curvature_covariance=curve_star - (at_curves * at_optimum).sum(-2),
-        inside=inside,
+        curvature_covariance=curve_star - (curve_rows * star_rows[..., None, :]).sum(-1),
+        star_mean=at_star.mean + (star_rows * pull).sum(-1),
+        star_variance=(at_star.variance - star_rows.square().sum(-1)).clamp_min(floor),
+        star_rows=star_rows,
+        rival_rows=rival_rows,
+        rival_star=raw[..., d] - (rival_rows @ star_rows[..., None]).squeeze(-1),
+        mix=torch.nn.functional.pad(W, (0, 2)),
+        pull=pull,
+        met=[],
     )

@@ -1,0 +1,92 @@
+"""A few draws of the optimum (x*, f*) from the posterior of one dataset.
+
+Each belongs to a particle, in proportion to its weight. The draw of f on the landmarks is
+interpolated by its conditional mean, a kernel expansion on observations and landmarks whose
+gradient and Hessian have closed forms; a few Newton steps from the best landmark find its maximum.
+On the landmarks alone x* would not be where the slope is zero, and what follows from a zero slope
+there would be wrong: docs/log.md, 2026-11-16.
+
+All fixed: no random numbers.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from amortes.nets.kernel.conditioning import Conditioned, Moments
+from amortes.prior.kernels import (
+    correlation,
+    radial_curvature,
+    radial_slope,
+    scaled_square_distance,
+)
+from amortes.prior.newton import Optimum, ascend, full_step
+
+STEPS = 3
+MAX_STEP = 0.3
+
+
+@dataclass(frozen=True)
+class Draws:
+    """t joint draws of f on m landmarks, mean + root normals, for each of k particles."""
+
+    root: Tensor  # b x k x m x m
+    normals: Tensor  # k x t x m
+    place: Tensor  # b x k x t, index of the highest landmark
+
+
+def choose_draws(
+    log_weights: Tensor, count: int, draws: int, level: Tensor | None = None, skip: int = 0
+) -> tuple[Tensor, Tensor]:
+    """Particles, evenly by weight, and a draw of each, no draw twice: both `b x count`.
+
+    Particles are those at the quantiles (i + level) / count of the weights, level `b` in [0, 1),
+    1/2 without; of each the first `skip` draws are left out.
+    """
+    cumulative = log_weights.exp().cumsum(-1)
+    within = 0.5 if level is None else level[:, None]
+    levels = (torch.arange(count, dtype=cumulative.dtype) + within) / count
+    levels = (levels * cumulative[:, -1:]).contiguous()
+    particle = torch.searchsorted(cumulative, levels, right=True).clamp_max(
+        log_weights.shape[1] - 1
+    )
+    earlier = (particle[:, :, None] == particle[:, None]).tril(-1).sum(-1)
+    return particle, (earlier + skip) % draws
+
+
+@torch.no_grad()
+def refine(
+    conditioned: Conditioned,
+    X: Tensor,
+    at: Moments,
+    draws: Draws,
+    particle: Tensor,
+    draw: Tensor,
+) -> Optimum:
+    """Maxima of draws on landmarks X, `b x m x d`; `particle` and `draw`, `b x s`, say which."""
+    rows = torch.arange(len(particle))[:, None]
+    # f on the landmarks is m + L z, so its interpolation is m(x) + cov(x, landmarks) L^-T z.
+    root, normals = draws.root[rows, particle], draws.normals[particle, draw]
+    beta = torch.linalg.solve_triangular(root.mT, normals[..., None], upper=True)  # b x s x m x 1
+    by_data = at.whitened[rows, particle] @ beta
+    by_data = (conditioned.whitener[rows, particle].mT @ by_data).squeeze(-1)
+    weights = torch.cat([conditioned.coefficients[rows, particle] - by_data, beta[..., 0]], dim=-1)
+    centres = torch.cat([conditioned.X, X], dim=1)[:, None]  # b x 1 x c x d
+    hyper, kernel = conditioned.particles.hyper[rows, particle], conditioned.prior.kernel
+    precision = hyper.lengthscale.square().reciprocal()
+    constant = conditioned.prior.mean.loc + conditioned.prior.mean.scale**2 * weights.sum(-1)
+    weights = hyper.output_variance[..., None] * weights  # b x s x c
+
+    def evaluate(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        r2 = scaled_square_distance(centres, x[:, :, None], hyper.lengthscale).squeeze(-1)
+        slope = weights * radial_slope(kernel, r2)
+        curvature = weights * radial_curvature(kernel, r2)
+        away = (centres - x[:, :, None]) * precision[:, :, None]  # b x s x c x d
+        f = constant + (weights * correlation(kernel, r2)).sum(-1)
+        gradient = (slope[..., None, :] @ away).squeeze(-2)
+        bend = torch.diag_embed(precision * slope.sum(-1, keepdim=True))
+        return f, gradient, (away * curvature[..., None]).mT @ away - bend
+
+    start = X[rows, draws.place[rows, particle, draw]]
+    return Optimum(*ascend(evaluate, start, full_step, STEPS, MAX_STEP))
