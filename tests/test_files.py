@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from amortes.errors import FileError
-from amortes.files import atomic_path, read_json, sha256, write_json, write_text
+from amortes.files import atomic_path, locked, read_json, sha256, write_json, write_text
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path: Path) -> None:
@@ -39,3 +39,11 @@ def test_missing_and_damaged_json_are_named(tmp_path: Path) -> None:
 def test_sha256_of_a_known_text(tmp_path: Path) -> None:
     write_text(tmp_path / "abc", "abc")
     assert sha256(tmp_path / "abc").startswith("ba7816bf8f01cfea")
+
+
+def test_a_locked_folder_keeps_others_out_until_it_is_left(tmp_path: Path) -> None:
+    refused = pytest.raises(FileError, match="Another sweep is writing")
+    with locked(tmp_path, "sweep"), refused, locked(tmp_path, "sweep"):
+        pass
+    with locked(tmp_path, "sweep"):
+        pass

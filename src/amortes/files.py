@@ -6,6 +6,7 @@ the previous version (or nothing) in place, never half a file.
 """
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -63,3 +64,22 @@ def sha256(source: str | os.PathLike[str]) -> str:
     """Hex SHA-256 digest of a file."""
     with Path(source).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def locked(folder: Path, writer: str) -> Iterator[None]:
+    """Keep every other `writer` out of a folder; the system frees the lock of a killed one."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FileError(
+                f"Another {writer} is writing to {folder}. Wait for it, stop it, or choose "
+                "another folder."
+            ) from None
+        except OSError:
+            pass  # a file system without locks, as some networks have
+        yield
+    finally:
+        os.close(handle)

@@ -21,7 +21,6 @@ Files are written whole or not at all, by one process, which holds a lock on the
 
 import contextlib
 import csv
-import fcntl
 import io
 import json
 import os
@@ -34,7 +33,7 @@ from typing import Any
 from amortes.bench.loop import Record
 from amortes.bench.protocol import Problem
 from amortes.errors import FileError
-from amortes.files import atomic_path, write_text
+from amortes.files import atomic_path, locked, write_text
 
 RESULTS, ENVIRONMENT = "results.csv", "environment.json"
 DIGITS = 9  # of coordinates: float32 pools stay distinct
@@ -183,22 +182,10 @@ class ResultsFolder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other sweeps out; the system frees the lock when this one is killed."""
+        """Keep other sweeps out."""
         self.path.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self.path, os.O_RDONLY)
-        try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise FileError(
-                    f"Another sweep is writing to {self.path}. Wait for it, stop it, or choose "
-                    "another folder."
-                ) from None
-            except OSError:
-                pass  # a file system without locks, as some networks have
+        with locked(self.path, "sweep"):
             yield
-        finally:
-            os.close(handle)
 
     def _run_file(self, run: Run) -> Path:
         return self.path / "runs" / f"{run.filename}.csv"

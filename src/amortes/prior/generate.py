@@ -7,7 +7,6 @@ undisturbed one.
 """
 
 import contextlib
-import fcntl
 import itertools
 import os
 import time
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from amortes.errors import AmortesError, ConfigError, FileError
-from amortes.files import write_json
+from amortes.files import locked, write_json
 from amortes.prior.engines import Engine, Made
 from amortes.prior.plan import CONFIG_NAME, CorpusConfig, Shard, read_config
 from amortes.prior.shards import make_shard, read_shard, write_shard
@@ -52,7 +51,7 @@ def generate(
     folder = Path(folder)
     with _explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder):
+    with locked(folder, "run"):
         with _explained(folder):
             _prepare(folder, config)
         wanted = config.plan if only is None else [_shard(config, i) for i in sorted(set(only))]
@@ -158,24 +157,6 @@ def _is_good(folder: Path, config: CorpusConfig, shard: Shard) -> bool:
     except FileError:
         return False
     return True
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Keep a second run out of the folder; the system frees the lock when a run is killed."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise FileError(
-                f"Another run is writing to {folder}. Wait for it or stop it."
-            ) from None
-        except OSError:
-            pass  # a file system without locks, as some networks have
-        yield
-    finally:
-        os.close(handle)
 
 
 @contextlib.contextmanager

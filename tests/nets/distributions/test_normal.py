@@ -10,7 +10,7 @@ from scipy import special, stats
 from torch import Tensor
 
 from amortes.nets.distributions.normal import (
-    inverse_mills,
+    cut_off,
     log_h,
     log_ndtr,
     log_normal,
@@ -69,10 +69,10 @@ def test_distribution_function_and_its_log(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_inverse_mills(dtype: torch.dtype) -> None:
+def test_hazard(dtype: torch.dtype) -> None:
     u = POINTS[POINTS < 8.5].to(dtype)
     rtol = 5e-6 if dtype == torch.float32 else 1e-11
-    check(inverse_mills(u), [exact_hazard(x) for x in u.double().tolist()], dtype, rtol)
+    check(cut_off(u)[0], [exact_hazard(x) for x in u.double().tolist()], dtype, rtol)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -118,7 +118,7 @@ def test_truncated_moments_in_other_units(dtype: torch.dtype) -> None:
 FUNCTIONS: list[Callable[[Tensor], Tensor]] = [
     log_ndtr,
     ndtr,
-    inverse_mills,
+    lambda u: cut_off(u)[0],
     log_h,
     lambda u: truncated_moments(torch.zeros_like(u), torch.ones_like(u), u)[0],
     lambda u: truncated_moments(torch.zeros_like(u), torch.ones_like(u), u)[1],
@@ -146,7 +146,7 @@ def test_gradients_are_finite_everywhere(
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_gradients_far_in_the_tail_are_right(dtype: torch.dtype) -> None:
     u = torch.tensor([-1e2, -1e4, -1e6], dtype=dtype, requires_grad=True)
-    (hazard_slope,) = torch.autograd.grad(inverse_mills(u).sum(), u)
+    (hazard_slope,) = torch.autograd.grad(cut_off(u)[0].sum(), u)
     torch.testing.assert_close(hazard_slope, torch.full_like(u, -1.0), rtol=2e-4, atol=0)
     (log_h_slope,) = torch.autograd.grad(log_h(u).sum(), u)
     torch.testing.assert_close(log_h_slope, -u.detach(), rtol=5e-4, atol=0)

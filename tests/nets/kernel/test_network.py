@@ -5,6 +5,8 @@ from torch import Tensor
 from amortes.errors import ConfigError
 from amortes.nets.base import Hint
 from amortes.nets.kernel import KernelConfig, KernelNetwork
+from amortes.nets.kernel.landmarks import LandmarkConfig
+from amortes.nets.kernel.particles import ParticleConfig
 from amortes.prior.gp import PRIORS, GPPrior
 from amortes.prior.tasks import TaskBatch
 
@@ -131,6 +133,21 @@ def test_untrained_gains_are_their_estimates(network: KernelNetwork, task: TaskB
     assert (gain.mean > 0).all()
     imagined = network.imagined_gains(state, task.Xq).mean(2)
     assert 0.5 < float(gain.mean.detach().mean() / imagined.mean()) < 2.0
+
+
+def test_few_landmarks_and_many_particles_are_enough_for_gains(task: TaskBatch) -> None:
+    config = KernelConfig(
+        particles=ParticleConfig(count=128), landmarks=LandmarkConfig(count=8, draws=4, optima=3)
+    )
+    network = KernelNetwork(config, PRIORS["robust"]).requires_grad_(False).eval()
+    state = network.condition(task.X, task.y)
+    assert network.gain(state, task.Xq).mean.isfinite().all()
+    assert state.prepared is not None
+    kept = state.prepared.conditioned.particles.log_weights
+    assert 8 < kept.shape[1] <= 128
+    # What was left out had little weight.
+    whole = state.conditioned.particles.log_weights.exp().sort(descending=True).values
+    assert (whole[:, kept.shape[1] :].sum(1) < 0.16).all()
 
 
 def test_stages_own_different_parameters(network: KernelNetwork) -> None:

@@ -5,8 +5,9 @@ import torch
 from torch import Tensor
 
 from amortes.nets.kernel.conditioning import Conditioned, condition
+from amortes.nets.kernel.known import Known
 from amortes.nets.kernel.particles import ParticleConfig, infer_particles
-from amortes.nets.kernel.peak import Known, Peak, Rivals, peak_at
+from amortes.nets.kernel.peak import Peak, Rivals, peak_at
 from amortes.prior.gp import PRIORS, GPPrior
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 

@@ -23,7 +23,6 @@ from torch.special import erfcx, log_ndtr
 __all__ = [
     "LOG_SQRT_2PI",
     "cut_off",
-    "inverse_mills",
     "log_h",
     "log_ndtr",
     "log_normal",
@@ -56,11 +55,6 @@ def log_sum_exp(terms: Tensor) -> Tensor:
     """
     floor = terms.detach().amax(-1, keepdim=True) - 80.0
     return torch.logsumexp(torch.maximum(terms, floor), -1)
-
-
-def inverse_mills(beta: Tensor) -> Tensor:
-    """The hazard λ = φ(β) / Φ(β): about -β for β << 0, a constant 2e-32 above `NOWHERE`."""
-    return cut_off(beta)[0]
 
 
 def log_h(u: Tensor) -> Tensor:

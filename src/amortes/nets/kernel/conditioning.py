@@ -45,11 +45,6 @@ class Moments:
         """Posterior standard deviation of f."""
         return self.variance.sqrt()
 
-    def joined(self, other: "Moments") -> "Moments":
-        """Those of these points and then of the others."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Moments(*(torch.cat(pair, dim=-1) for pair in pairs))
-
 
 @dataclass(frozen=True)
 class Conditioned:
@@ -78,20 +73,13 @@ class Conditioned:
 
     def kernel(self, X1: Tensor, X2: Tensor) -> Tensor:
         """Prior covariance of f, with the mean's, of `b x n1 x d` and `b x n2 x d`."""
-        return self.kernel_between(X1[:, None], X2[:, None])
-
-    def kernel_between(self, X1: Tensor, X2: Tensor) -> Tensor:
-        """The same for points that may differ by particle, `b x k x n x d`."""
-        return self.kernel_at(self.square_distance(X1, X2))
+        variance = self.particles.hyper.output_variance[..., None, None]
+        r2 = self.square_distance(X1[:, None], X2[:, None])
+        return variance * correlation(self.prior.kernel, r2) + self.prior.mean.scale**2
 
     def square_distance(self, X1: Tensor, X2: Tensor) -> Tensor:
         """In lengthscales, between points `b x k x n x d`: `b x k x n1 x n2`."""
         return scaled_square_distance(X1, X2, self.particles.hyper.lengthscale)
-
-    def kernel_at(self, square_distance: Tensor) -> Tensor:
-        """Prior covariance as a function of squared distances, `b x k x n1 x n2`."""
-        variance = self.particles.hyper.output_variance[..., None, None]
-        return variance * correlation(self.prior.kernel, square_distance) + self.prior.mean.scale**2
 
     def derivative_kernels(self, X1: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         """Prior covariances of f at X1, `b x n x d`, with derivatives of f at x, `b x s x d`.

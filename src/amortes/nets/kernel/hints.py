@@ -29,8 +29,9 @@ from torch import Tensor
 from amortes.nets.base import Hint
 from amortes.nets.distributions.normal import truncated_moments
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned, Moments
+from amortes.nets.kernel.known import Known, Places
 from amortes.nets.kernel.landmarks import Landmarks, log_kernel_of_maximum
-from amortes.nets.kernel.peak import Known, Peak, Places, peak_at
+from amortes.nets.kernel.peak import Peak, peak_at
 
 # Places considered when only f* is known, and the sd of the value there, relative to the sd before
 # and to the square of d: the maximum is near a landmark, not on it. See docs/log.md, 2026-11-16.

@@ -3,6 +3,7 @@
 particles     hyperparameter posterior          no parameters
 conditioning  exact posterior per particle      no parameters
 peak          the posterior given that the maximum is at x*
+known         the same at queries
 landmarks     candidate optima, draws of the maximum among them
 hints         closed-form conditioning on x*, f* or both
 correction    learned: what the closed form gets wrong      (base stage)
@@ -37,8 +38,9 @@ from amortes.nets.kernel.sketch import Sketch, gains_of_draws, make_sketch, term
 from amortes.nets.kernel.textbook import textbook_gains
 from amortes.prior.gp import GPPrior
 
-# Weight of particles that gains do without: a third of them at d = 6, few in one dimension.
-LIGHT = 0.01
+# Gains do without particles of less weight than this, and than this share of an even weight: a
+# third of them at d = 6, few in one dimension.
+LIGHT, UNEVEN = 0.01, 0.16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,4 +194,6 @@ class KernelNetwork(Network[KernelState]):
 
 def _heavy(conditioned: Conditioned) -> int:
     """How many particles have weight, in that of the datasets where most have."""
-    return int((conditioned.particles.log_weights > math.log(LIGHT)).sum(1).max())
+    log_weights = conditioned.particles.log_weights
+    least = min(LIGHT, UNEVEN / log_weights.shape[1])
+    return int((log_weights > math.log(least)).sum(1).max())

@@ -7,8 +7,8 @@ form (`hints`) and done once for a dataset. The alpha network sees the terms of 
 what is missing.
 
 The mean is one of positive parts. A draw from an unlikely particle can make f much less certain;
-such rare draws, with gains far below zero, have expectation but ruin averages of eight. On
-brute-force tasks positive parts rank queries better: docs/log.md, 2026-11-16.
+such rare draws, with gains far below zero, count in an expectation, but ruin an average of sixteen.
+On brute-force tasks positive parts rank queries better: docs/log.md, 2026-11-16.
 
 Shapes: b datasets, k particles, s draws, q queries, d dimensions.
 """
@@ -22,8 +22,9 @@ from torch import Tensor
 from amortes.nets.distributions import GaussianMixture
 from amortes.nets.kernel.conditioning import Conditioned, Moments
 from amortes.nets.kernel.hints import KnownPlaces, KnownValues
+from amortes.nets.kernel.known import Known, Places
 from amortes.nets.kernel.landmarks import Landmarks
-from amortes.nets.kernel.peak import Known, Places, peak_at
+from amortes.nets.kernel.peak import peak_at
 from amortes.prior.newton import Optimum
 
 # Share of a loss of information that counts: a draw from an unlikely particle can make y much less
@@ -62,7 +63,8 @@ class Terms:
 def make_sketch(conditioned: Conditioned, landmarks: Landmarks, optima: Optimum) -> Sketch:
     """Condition on each of s draws of the optimum."""
     weight = conditioned.particles.log_weights.exp()[..., None]
-    likely = (weight * landmarks.share).sum(1).topk(RIVALS, dim=-1).indices
+    likely = (weight * landmarks.share).sum(1)
+    likely = likely.topk(min(RIVALS, likely.shape[-1]), dim=-1).indices
     peak = peak_at(conditioned, landmarks.take(likely), optima.x)
     both = KnownPlaces.of(dataclasses.replace(peak, met=[]), optima.f)
     place, value = KnownPlaces.of(peak, None), KnownValues.of(landmarks, optima.f, places=1)
