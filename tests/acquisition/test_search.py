@@ -31,8 +31,7 @@ def test_scores_against_a_dense_grid(network: KernelNetwork, name: str, d: int, 
     found = maximise(
         lambda X: fitted.score(name, X), Domain.cube(d), seed=0, around=fitted.best_points(8)
     )
-    # The textbook estimate inside PES has cusps at the landmarks, on which a climb is slow.
-    share = 0.1 if name == "pes" else 1e-3
+    share = 1e-2 if name == "pes" else 1e-3  # rises steeply towards faces
     assert found.value >= float(values.max()) - share * float(values.max() - values.median())
     assert found.value == pytest.approx(float(fitted.score(name, found.x[None])), rel=1e-4)
 

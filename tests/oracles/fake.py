@@ -1,12 +1,12 @@
 """A network behind the real interface whose answers are known."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from amortes.nets.base import Hint, Network
+from amortes.nets.base import GAINS, Hint, Network
 from amortes.nets.distributions import GaussianMixture
 from amortes.prior.gp import GPPrior
 
@@ -30,8 +30,8 @@ class KnownNetwork(Network[Tensor]):
         sd = SDS[hint.x is not None, hint.f is not None]
         return GaussianMixture(torch.zeros_like(means), means, torch.full_like(means, sd))
 
-    def gain(self, state: Tensor, Xq: Tensor) -> GaussianMixture:
-        means = self.gains(Xq)[..., None]
+    def gain(self, state: Tensor, Xq: Tensor, names: Sequence[str] = GAINS) -> GaussianMixture:
+        means = self.gains(Xq)[..., [GAINS.index(name) for name in names], None]
         return GaussianMixture(torch.zeros_like(means), means, torch.ones_like(means))
 
     def base_parameters(self) -> Iterator[nn.Parameter]:

@@ -4,14 +4,14 @@ Importing this module makes `network="fake"` known.
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from amortes.nets.base import Hint, Network
+from amortes.nets.base import GAINS, Hint, Network
 from amortes.nets.distributions import GaussianMixture, Riemann, asinh_borders
 from amortes.prior.gp import GPPrior, Marginal
 from amortes.prior.tasks import TaskConfig
@@ -24,11 +24,12 @@ PRIOR = GPPrior(name="tiny", max_dim=2, noise_sd=Marginal.lognormal(-2.0, 0.5))
 
 @dataclass(frozen=True, kw_only=True)
 class FakeConfig:
-    """Sizes."""
+    """Sizes, and an effort on which no weights depend."""
 
     width: int = 8
     gain_width: int = 8
     bars: int = 16
+    effort: int = 1
 
 
 class FakeNetwork(Network[Tensor]):
@@ -69,9 +70,10 @@ class FakeNetwork(Network[Tensor]):
         logits, mean, log_sd = out.chunk(3, dim=-1)
         return GaussianMixture(logits.log_softmax(-1), mean, log_sd.clamp(-4, 4).exp())
 
-    def gain(self, state: Tensor, Xq: Tensor) -> Riemann:
+    def gain(self, state: Tensor, Xq: Tensor, names: Sequence[str] = GAINS) -> Riemann:
         logits = self.alpha(self._inputs(state, Xq)).unflatten(-1, (3, -1))
-        return Riemann(logits.to(Xq), self.borders.to(Xq))
+        chosen = logits[:, :, [GAINS.index(name) for name in names]]
+        return Riemann(chosen.to(Xq), self.borders.to(Xq))
 
     def base_parameters(self) -> Iterator[nn.Parameter]:
         return self.base.parameters()

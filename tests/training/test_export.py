@@ -55,6 +55,15 @@ def test_card_tells_all(exported: Path) -> None:
     json.dumps(dataclasses.asdict(card))
 
 
+def test_settings_without_weights_may_change(runs: tuple[Run, Run], tmp_path: Path) -> None:
+    card = export(runs[1], tmp_path / "f", overrides=["effort=5"])
+    assert card.config["effort"] == 5
+    assert card.stages["alpha"]["recipe"]["config"]["effort"] == 1
+    assert load_network(tmp_path / "f")[0].config.effort == 5
+    with pytest.raises(FileError, match="do not fit its recipe with these settings"):
+        export(runs[1], tmp_path / "g", overrides=["width=7"])
+
+
 def test_base_run_has_one_stage(runs: tuple[Run, Run], tmp_path: Path) -> None:
     card = export(runs[0], tmp_path / "f")
     assert card == load_network(tmp_path / "f")[1]

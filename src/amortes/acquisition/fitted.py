@@ -74,6 +74,7 @@ class Fitted:
         self.units = Units.of(self.y, maximise=maximise)
         self.told: tuple[Tensor | None, Tensor | None] | None = None  # the optimum, user's units
         self._hint: Hint | None = None  # the same for the network
+        self._prepared: set[str] = set()  # gains
         # Also when the caller is in inference mode: a later call may want gradients.
         with torch.inference_mode(False), torch.no_grad():
             pending = None if X_pending is None else X_pending[None]
@@ -171,7 +172,7 @@ class Fitted:
         """Distribution of the information gained at Xq in nats, for pes, mes or jes: `m`."""
         if name not in GAINS:
             raise ConfigError(f"gain: must be one of {', '.join(GAINS)}, not {name!r}.")
-        return self._gains(Xq)[0, :, GAINS.index(name)]
+        return self._gain(name, Xq)
 
     def score(
         self, name: str, Xq: Tensor, *, best: float | None = None, beta: float = 4.0
@@ -183,7 +184,7 @@ class Fitted:
         if name not in SCORES:
             raise ConfigError(f"score: must be one of {', '.join(SCORES)}, not {name!r}.")
         if name in GAINS:
-            return self._gains(Xq).mean[0, :, GAINS.index(name)]
+            return self._gain(name, Xq).mean
         utility = self.units.to_utility(self._latent(Xq))
         if name == "mean":
             return utility.mean
@@ -215,20 +216,17 @@ class Fitted:
                 means = self.units.sign * self.posterior_mean(self.X)
         return means.argsort(descending=True, stable=True)
 
-    @cached_property
-    def _ready_for_gains(self) -> bool:
-        """Have the network prepare what all gains share, without a gradient, before the first."""
-        with torch.inference_mode(False), torch.no_grad():
-            self.network.gain(self._state, self.X[None, :1])
-        return True
-
-    def _gains(self, Xq: Tensor) -> Predictive:
-        """Distributions of all gains, `1 x m x 3`."""
+    def _gain(self, name: str, Xq: Tensor) -> Predictive:
+        """Distribution of one gain, `m`."""
         if self._hint is not None:
             raise ConfigError("there is no gain left once the optimum is told.")
         _check_points(Xq, "Xq", self.d)
-        _ = self._ready_for_gains
-        return self.network.gain(self._state, Xq[None])
+        if name not in self._prepared:
+            # What all its queries share is computed at the first, and then without a gradient.
+            with torch.inference_mode(False), torch.no_grad():
+                self.network.gain(self._state, self.X[None, :1], (name,))
+            self._prepared.add(name)
+        return self.network.gain(self._state, Xq[None], (name,))[0, :, 0]
 
     def _predict(self, Xq: Tensor) -> Predictive:
         """Distribution of the network's z, `1 x m`."""

@@ -87,9 +87,8 @@ def optimise(
 
 
 def _record(problem: Problem, X: Tensor, y: Tensor, step: Step) -> Record:
-    if problem.pool is not None and problem.noise_sd == 0:
-        recommended = X[y.argmax()]
-    else:
+    recommended = X[y.argmax()]
+    if not problem.best_is_seen:
         recommended = _checked(problem, step.recommended, "recommended")
     value = float(problem.value(recommended[None]))
     return Record(

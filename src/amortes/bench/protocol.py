@@ -30,6 +30,11 @@ class Problem(ABC):
     pool: Tensor | None = None
     """The only points there are, `m x d`; None if the whole cube is allowed."""
 
+    @property
+    def best_is_seen(self) -> bool:
+        """Whether the best observation is what is recommended: that of a pool without noise."""
+        return self.pool is not None and self.noise_sd == 0
+
     @abstractmethod
     def value(self, X: Tensor) -> Tensor:
         """The function without noise at X, `m x d`: `m`. With a pool, X are points of it."""

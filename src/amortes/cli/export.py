@@ -24,8 +24,22 @@ from amortes.training.run import Run
     type=click.Path(path_type=Path),
     help="JSON object to store as the scores of the card.",
 )
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Change a setting of the network on which no weights depend, for instance "
+    "landmarks.optima=64; may be repeated. A wrong name lists all there are.",
+)
 @json_option
-def export(run: Path, output: Path, scores_file: Path | None, as_json: bool) -> None:
+def export(
+    run: Path,
+    output: Path,
+    scores_file: Path | None,
+    overrides: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Write the best weights of RUN to one safetensors file, and print its card.
 
     The file holds weights, architecture, prior, recipe, steps, seed, scores and licence, and is
@@ -35,9 +49,10 @@ def export(run: Path, output: Path, scores_file: Path | None, as_json: bool) -> 
     Examples:
       amortes export runs/k1-alpha -o kernel-paper.safetensors
       amortes export runs/k1-alpha -o kernel-paper.safetensors --scores scores.json
+      amortes export runs/k1-alpha -o thorough.safetensors --set landmarks.optima=64
     """
     scores = read_json(scores_file) if scores_file is not None else {}
-    card = write_network(Run.open(run), output, scores)
+    card = write_network(Run.open(run), output, scores, overrides)
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(card), indent=2))
         return

@@ -11,7 +11,7 @@ one level up.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -22,7 +22,7 @@ from amortes.nets.distributions import Predictive
 from amortes.prior.gp import GPPrior
 
 GAINS = ("pes", "mes", "jes")
-"""Order of the last dimension of `Network.gain`: information about x*, f*, and both."""
+"""Names of the gains: of information about x*, f*, and both."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class Network(nn.Module, ABC, Generic[State]):
         return None
 
     @abstractmethod
-    def gain(self, state: State, Xq: Tensor) -> Predictive:
-        """Distribution of the information gained at Xq: batch shape `b x q x 3` (see `GAINS`).
+    def gain(self, state: State, Xq: Tensor, names: Sequence[str] = GAINS) -> Predictive:
+        """Distribution of the information gained at Xq: batch shape `b x q x len(names)`.
 
         The acquisition values are its mean.
         """

@@ -21,7 +21,7 @@ Learning".
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -244,11 +244,12 @@ class Transformer(Network[TransformerState]):
         logits = self.head(self.base(Xq.to(self.borders), cache))  # b x q x bars
         return Riemann(logits.to(Xq), self.borders)
 
-    def gain(self, state: TransformerState, Xq: Tensor) -> Riemann:
-        """Distribution of the information gained at Xq: batch shape `b x q x 3` (see `GAINS`)."""
+    def gain(self, state: TransformerState, Xq: Tensor, names: Sequence[str] = GAINS) -> Riemann:
+        """Distribution of the information gained at Xq; see `Network.gain`."""
         logits = self.gain_head(self.alpha(Xq.to(self.borders), state.alpha))
         logits = logits.reshape(*Xq.shape[:2], len(GAINS), self.config.gain_bars)  # b x q x 3 x m
-        return Riemann(logits.to(Xq), self.gain_borders)
+        chosen = logits[:, :, [GAINS.index(name) for name in names]]
+        return Riemann(chosen.to(Xq), self.gain_borders)
 
     def base_parameters(self) -> Iterator[nn.Parameter]:
         """Trunk, encoders of the optimum and bar head of the base network."""

@@ -6,7 +6,7 @@ the card and then demands exactly its tensors; no code in the file is ever run.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,24 +39,33 @@ class Card:
     licence: str = LICENCE
 
 
-def export(run: Run, path: str | os.PathLike[str], scores: Mapping[str, Any] | None = None) -> Card:
+def export(
+    run: Run,
+    path: str | os.PathLike[str],
+    scores: Mapping[str, Any] | None = None,
+    overrides: Sequence[str] = (),
+) -> Card:
     """Write the best averaged weights of a run to `path`, with its card.
 
     A base run gives a network that predicts; the run of an alpha stage also one that knows gains.
+    `overrides`, such as "landmarks.optima=64", change settings of the network on which no weights
+    depend: the effort of what is computed.
     """
     recipe, stage = run.recipe, run.describe()
     stages: dict[str, Any] = {recipe.stage: stage}
     if recipe.stage == "alpha":
         stages = {"base": run.config["base"], "alpha": stage}
     weights, _ = run.weights()
-    network = build_network(recipe.network, recipe.config, recipe.prior)
+    config = settings.override(recipe.config, overrides)
+    network = build_network(recipe.network, config, recipe.prior)
     if problems := _misfits(network.state_dict(), weights):
         raise FileError(
-            f"the weights in {run.folder} do not fit its recipe: {'; '.join(problems)}."
+            f"the weights in {run.folder} do not fit its recipe"
+            f"{' with these settings' * bool(overrides)}: {'; '.join(problems)}."
         )
     card = Card(
         network=recipe.network,
-        config=settings.to_dict(recipe.config),
+        config=settings.to_dict(config),
         prior=settings.to_dict(recipe.prior),
         stages=stages,
         scores=dict(scores or {}),

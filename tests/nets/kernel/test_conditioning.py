@@ -81,3 +81,20 @@ def test_covariances_agree_with_conditioning_on_one_more_point(task: TaskBatch) 
     expected = at.variance - cov[..., 0].square() / (at.variance[..., :1] + noise)
     more = condition(PRIOR, particles, task.X, task.y, task.Xq[:, :1]).moments(task.Xq)
     assert torch.allclose(more.variance, expected, atol=1e-7)
+
+
+def test_believing_is_observing_what_is_expected(task: TaskBatch) -> None:
+    particles = infer_particles(PRIOR, task.X, task.y, ParticleConfig(count=4))
+    pending = task.Xq[:, :2]
+    waiting = condition(PRIOR, particles, task.X, task.y, pending)
+    weights = particles.log_weights.exp()[..., None]
+    expected = (weights * waiting.moments(pending).mean).sum(1)
+    X, y = torch.cat([task.X, pending], dim=1), torch.cat([task.y, expected], dim=1)
+    told, believed = condition(PRIOR, particles, X, y), waiting.believing()
+    assert torch.allclose(believed.moments(task.Xq).mean, told.moments(task.Xq).mean)
+    assert torch.allclose(believed.moments(task.Xq).variance, told.moments(task.Xq).variance)
+    # Particles agree about pending points better than before.
+    apart = (waiting.moments(pending).mean - expected[:, None]).square().sum()
+    assert (believed.moments(pending).mean - expected[:, None]).square().sum() < 0.5 * apart
+    alone = condition(PRIOR, particles, task.X, task.y)
+    assert alone.believing() is alone

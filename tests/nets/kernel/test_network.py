@@ -142,8 +142,8 @@ def test_few_landmarks_and_many_particles_are_enough_for_gains(task: TaskBatch) 
     network = KernelNetwork(config, PRIORS["robust"]).requires_grad_(False).eval()
     state = network.condition(task.X, task.y)
     assert network.gain(state, task.Xq).mean.isfinite().all()
-    assert state.prepared is not None
-    kept = state.prepared.conditioned.particles.log_weights
+    assert state.sketch is not None
+    kept = state.sketch.conditioned.particles.log_weights
     assert 8 < kept.shape[1] <= 128
     # What was left out had little weight.
     whole = state.conditioned.particles.log_weights.exp().sort(descending=True).values

@@ -1,6 +1,7 @@
 """What all methods with a model have in common: fit it, search it, recommend by its mean.
 
-The recommended point is the maximiser of the posterior mean over the cube, or over the pool. All
+The recommended point is the maximiser of the posterior mean over the cube, or over the pool (if
+that has no noise, the best observation is what counts, and nothing needs to be computed). All
 methods find it by the same search (`amortes.acquisition.maximise`), so that differences in regret
 are those of data and models, not of how well somebody's mean was maximised. It goes on until
 nothing rises any more: with the default effort the maximiser on Hartmann-6 (n = 20) depended on the
@@ -18,6 +19,7 @@ from torch import Tensor
 
 from amortes.acquisition import TO_THE_TOP, Domain, maximise, maximise_pool
 from amortes.acquisition.pool import Score, evaluate
+from amortes.acquisition.shortlist import Rough
 from amortes.bench.protocol import Problem, Step
 from amortes.errors import DataError
 from amortes.random import derive_seeds
@@ -34,6 +36,7 @@ class ModelBased(ABC, Generic[Model]):
 
     def __init__(self, problem: Problem, seed: int) -> None:
         self.d, self.pool, self.seed = problem.d, problem.pool, seed
+        self.best_is_seen = problem.best_is_seen
 
     def step(self, X: Tensor, y: Tensor) -> Step:
         """Fit, search and recommend, given X, `n x d`, and y, `n`; a function of them and n."""
@@ -41,9 +44,7 @@ class ModelBased(ABC, Generic[Model]):
         seeds = [int(s >> np.uint64(33)) for s in derive_seeds(self.seed, len(X), count=3)]
         model, fit_seconds = timed(lambda: self.fit(X, y, seeds[0]))
         x, search_seconds = timed(lambda: self.search(model, X, seeds[1]))
-        recommended, recommend_seconds = timed(
-            lambda: highest(self.mean(model), self.d, self.pool, X, seeds[2])
-        )
+        recommended, recommend_seconds = timed(lambda: self._recommend(model, X, y, seeds[2]))
         return Step(
             x=x,
             recommended=recommended,
@@ -51,6 +52,11 @@ class ModelBased(ABC, Generic[Model]):
             search_seconds=search_seconds,
             recommend_seconds=recommend_seconds,
         )
+
+    def _recommend(self, model: Model, X: Tensor, y: Tensor, seed: int) -> Tensor:
+        if self.best_is_seen:
+            return X[y.argmax()]
+        return highest(self.mean(model), self.d, self.pool, X, seed)
 
     @abstractmethod
     def fit(self, X: Tensor, y: Tensor, seed: int) -> Model:
@@ -81,9 +87,12 @@ def highest(score: Score, d: int, pool: Tensor | None, X: Tensor, seed: int) -> 
     return maximise(score, Domain.cube(d), seed=seed, around=around, config=TO_THE_TOP).x
 
 
-def highest_unseen(score: Score, pool: Tensor, X: Tensor) -> Tensor:
-    """The point of the pool with the highest score, `d`, that is not in X."""
-    found = maximise_pool(score, pool, exclude=X)
+def highest_unseen(score: Score, pool: Tensor, X: Tensor, *, rough: Rough | None = None) -> Tensor:
+    """The point of the pool with the highest score, `d`, that is not in X.
+
+    With `rough` moments only a shortlist of a large pool is scored.
+    """
+    found = maximise_pool(score, pool, exclude=X, rough=rough)
     if not found.fresh:
         raise DataError(f"all {len(pool)} points of the pool have been evaluated; ask for fewer.")
     return found.x

@@ -28,9 +28,9 @@ class OptunaMethod:
     """One run with the sampler tpe or gp; no state is kept between steps."""
 
     def __init__(self, problem: Problem, seed: int, sampler: str) -> None:
-        self.d, self.pool, self.seed, self.sampler = problem.d, problem.pool, seed, sampler
+        self.problem, self.pool, self.seed, self.sampler = problem, problem.pool, seed, sampler
         self.space: dict[str, BaseDistribution] = {
-            f"x{k}": FloatDistribution(0.0, 1.0) for k in range(self.d)
+            f"x{k}": FloatDistribution(0.0, 1.0) for k in range(problem.d)
         }
 
     def step(self, X: Tensor, y: Tensor) -> Step:
@@ -39,7 +39,7 @@ class OptunaMethod:
         seed = int(derive_seeds(self.seed, len(X), count=1)[0] >> np.uint64(32))
         study, fit_seconds = timed(lambda: self._study(X, y, seed))
         x, search_seconds = timed(lambda: self._ask(study, X))
-        recommended, recommend_seconds = timed(lambda: recommend(X, y, self.d, self.pool, seed))
+        recommended, recommend_seconds = timed(lambda: recommend(self.problem, X, y, seed))
         return Step(
             x=x,
             recommended=recommended,

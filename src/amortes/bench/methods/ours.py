@@ -41,7 +41,7 @@ class Ours(ModelBased[Fitted]):
             return model.score(self.score, Xq)
 
         if self.pool is not None:
-            return highest_unseen(score, self.pool, X)
+            return highest_unseen(score, self.pool, X, rough=model.rough_moments)
         return maximise(
             score,
             Domain.cube(self.d),

@@ -24,14 +24,12 @@ class RandomSearch:
     """Uniform points of the cube, or of what is left of the pool."""
 
     def __init__(self, problem: Problem, seed: int) -> None:
-        self.d, self.pool, self.seed = problem.d, problem.pool, seed
+        self.problem, self.pool, self.seed = problem, problem.pool, seed
 
     def step(self, X: Tensor, y: Tensor) -> Step:
         """The next point, and the best by the mean of a process fitted to X, `n x d`, and y."""
         x, search_seconds = timed(lambda: self._draw(X))
-        recommended, recommend_seconds = timed(
-            lambda: recommend(X, y, self.d, self.pool, self.seed)
-        )
+        recommended, recommend_seconds = timed(lambda: recommend(self.problem, X, y, self.seed))
         return Step(
             x=x,
             recommended=recommended,
@@ -43,10 +41,12 @@ class RandomSearch:
     def _draw(self, X: Tensor) -> Tensor:
         rng = generator(self.seed, len(X))
         if self.pool is None:
-            return torch.rand(self.d, generator=rng, dtype=torch.float64)
+            return torch.rand(self.problem.d, generator=rng, dtype=torch.float64)
         return highest_unseen(lambda Xq: torch.rand(len(Xq), generator=rng), self.pool, X)
 
 
-def recommend(X: Tensor, y: Tensor, d: int, pool: Tensor | None, seed: int) -> Tensor:
+def recommend(problem: Problem, X: Tensor, y: Tensor, seed: int) -> Tensor:
     """The maximiser of the posterior mean of a MAP Gaussian process, `d`."""
-    return highest(posterior_mean(fit_map(X, y, seed)), d, pool, X, seed)
+    if problem.best_is_seen:
+        return X[y.argmax()]
+    return highest(posterior_mean(fit_map(X, y, seed)), problem.d, problem.pool, X, seed)

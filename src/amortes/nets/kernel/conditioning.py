@@ -7,7 +7,8 @@ covariance,
     m(x) = m0 + k_x' a,    cov(x, x') = k'(x, x') - (W k_x)' (W k_x'),
 
 which turns every later question into matrix products. Points that are being evaluated enter W but
-not a: variances shrink exactly as they will, means stay.
+not a: variances shrink exactly as they will, means stay. So particles that disagree about a pending
+value go on to do so, though it will settle that; `Conditioned.believing` tells them all the same.
 
 Shapes: b datasets, k particles, n observations (with pending ones), q queries, d dimensions.
 """
@@ -118,6 +119,17 @@ class Conditioned:
             coefficients=self.coefficients[rows, index],
             whitener=self.whitener[rows, index],
         )
+
+    def believing(self) -> "Conditioned":
+        """The same, had each pending point given what the particles on average expect of it."""
+        n = self.num_observed
+        if self.X.shape[1] == n:
+            return self
+        weights = self.particles.log_weights.exp()[..., None]
+        expected = (weights * self.moments(self.X[:, n:]).mean).sum(1)
+        y = torch.cat([self.y, expected], dim=1) - self.prior.mean.loc
+        coefficients = self.whitener.mT @ (self.whitener @ y[:, None, :, None])
+        return dataclasses.replace(self, coefficients=coefficients.squeeze(-1))
 
     @property
     def prior_variance(self) -> Tensor:

@@ -10,7 +10,6 @@ with the maximum and with the rivals met. So a query costs one small matrix prod
 Shapes: b datasets, k particles, s places, m rivals, q queries, d dimensions.
 """
 
-import dataclasses
 from dataclasses import dataclass
 
 import torch
@@ -51,27 +50,6 @@ class Known:
     share: Tensor  # b x k x m
     floor: Tensor  # b x k x 1 x 1, of variances
     met: Tensor  # b x k x s x (rivals met), indices
-
-    def joined(self, other: "Known") -> "Known":
-        """The places of both, after another: 2 s of them. Missing rows are zero."""
-        count = max(self.pull.shape[-1], other.pull.shape[-1])
-
-        def both(name: str, axis: int) -> Tensor:
-            parts = []
-            for part in (getattr(self, name), getattr(other, name)):
-                padding = [0, 0] * (-1 - axis) + [0, count - part.shape[axis]]
-                parts.append(torch.nn.functional.pad(part, padding))
-            return torch.cat(parts, dim=2)
-
-        return dataclasses.replace(
-            self,
-            mix=both("mix", -2),
-            pull=both("pull", -1),
-            star_rows=both("star_rows", -1),
-            star_mean=torch.cat([self.star_mean, other.star_mean], dim=2),
-            star_variance=torch.cat([self.star_variance, other.star_variance], dim=2),
-            met=torch.cat([self.met, other.met], dim=2),
-        )
 
     def rows(self, raw: Tensor, cross: Tensor) -> Tensor:
         """The rows at q queries: `b x k x s x q x r`.

@@ -41,8 +41,8 @@ class LandmarkConfig:
     num_global: int = 128
     num_centres: int = 8
     per_centre: int = 24
-    draws: int = 32  # of the maximum, per particle
-    optima: int = 16  # draws in all that are refined
+    draws: int = 64  # of the maximum, per particle
+    optima: int = 32  # draws in all that are refined
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,18 @@ hints         closed-form conditioning on x*, f* or both
 correction    learned: what the closed form gets wrong      (base stage)
 optima        a few draws of the optimum
 sketch        what they would tell about a query
-textbook      the gains as others estimate them
 gain          learned: the gains                            (alpha stage)
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from amortes.errors import ConfigError
-from amortes.nets.base import Hint, Network
+from amortes.nets.base import GAINS, Hint, Network
 from amortes.nets.distributions import GaussianMixture, Predictive, Riemann, asinh_borders
 from amortes.nets.kernel import gain as gains
 from amortes.nets.kernel.conditioning import Conditioned, condition
@@ -34,8 +33,7 @@ from amortes.nets.kernel.landmarks import (
     fresh_optima,
 )
 from amortes.nets.kernel.particles import ParticleConfig, infer_particles
-from amortes.nets.kernel.sketch import Sketch, gains_of_draws, make_sketch, terms
-from amortes.nets.kernel.textbook import textbook_gains
+from amortes.nets.kernel.sketch import Sketch
 from amortes.prior.gp import GPPrior
 
 # Gains do without particles of less weight than this, and than this share of an even weight: a
@@ -66,16 +64,7 @@ class KernelState:
 
     conditioned: Conditioned
     landmarks: Landmarks | None = None
-    prepared: "Prepared | None" = None
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """What all gains of a dataset share; without the particles that hardly matter."""
-
-    conditioned: Conditioned
-    landmarks: Landmarks
-    sketch: Sketch
+    sketch: Sketch | None = None  # without the particles that hardly matter
 
 
 class KernelNetwork(Network[KernelState]):
@@ -88,13 +77,14 @@ class KernelNetwork(Network[KernelState]):
         super().__init__()
         self._config, self.prior = config, prior
         self.correction = Correction(config.correction_width)
-        self.gain_network = gains.GainNetwork(
-            config.gain_width, config.gain_layers, config.gain_bars
-        )
+        sizes = config.gain_width, config.gain_layers, config.gain_bars
+        self.gain_networks = nn.ModuleDict({name: gains.GainNetwork(*sizes) for name in GAINS})
         # Of gains in their units, 98 % are within +-60 (docs/log.md, 2026-11-15).
         borders = asinh_borders(config.gain_bars, limit=300.0, linear=0.5)
         self.register_buffer("gain_borders", borders, persistent=False)
-        self.gain_network.start_at(1.0, borders)
+        for network in self.gain_networks.values():
+            assert isinstance(network, gains.GainNetwork)
+            network.start_at(1.0, borders)
         self.use_correction = True
 
     @property
@@ -143,27 +133,32 @@ class KernelNetwork(Network[KernelState]):
     def imagined_gains(self, state: KernelState, Xq: Tensor) -> Tensor:
         """Draws of the optimum that `gain` does not look at; see `Network.imagined_gains`."""
         conditioned, landmarks = state.conditioned, self._landmarks(state)
-        sketch = make_sketch(conditioned, landmarks, fresh_optima(conditioned, landmarks))
+        sketch = Sketch(conditioned, landmarks, fresh_optima(conditioned, landmarks))
         Xq64 = Xq.double()
         at_q = conditioned.moments(Xq64)
         cross = conditioned.covariance(Xq64, at_q, landmarks.X, landmarks.moments)
-        return gains_of_draws(sketch, conditioned, Xq64, at_q, cross).to(Xq.dtype)
+        terms = [sketch.terms(name, Xq64, at_q, cross).gain for name in GAINS]
+        return torch.stack(terms, dim=-1).to(Xq.dtype)
 
-    def gain(self, state: KernelState, Xq: Tensor) -> Predictive:
-        """Gains in units of rough estimates; see `Network.gain`."""
-        prepared = self._prepare(state)
-        conditioned, landmarks = prepared.conditioned, prepared.landmarks
+    def gain(self, state: KernelState, Xq: Tensor, names: Sequence[str] = GAINS) -> Predictive:
+        """Gains in units of the sketched ones; see `Network.gain`."""
+        sketch = self._sketch(state)
+        conditioned, landmarks = sketch.conditioned, sketch.landmarks
         Xq64 = Xq.double()
         at_q = conditioned.moments(Xq64)
         cross = conditioned.covariance(Xq64, at_q, landmarks.X, landmarks.moments)
-        told = terms(prepared.sketch, conditioned, Xq64, at_q, cross)
-        estimates = told.mean_gain, textbook_gains(conditioned, landmarks, at_q, cross)
-        unit = gains.gain_unit(conditioned, at_q, estimates)
-        draws = gains.draw_features(conditioned, prepared.sketch, at_q, told, unit)
-        queries = gains.query_features(conditioned, Xq64, at_q, estimates, unit)
-        logits = self.gain_network(draws, queries)
-        bars = Riemann(logits.to(Xq.dtype), self.gain_borders.to(Xq.dtype))
-        return bars.affine(unit.to(Xq.dtype), torch.zeros((), dtype=Xq.dtype))
+        units, logits = [], []
+        for name in names:
+            terms = sketch.terms(name, Xq64, at_q, cross)
+            sketched = terms.gain.mean(2)
+            unit = gains.gain_unit(conditioned, at_q, sketched)
+            draws = gains.draw_features(sketch, at_q, terms, unit)
+            queries = gains.query_features(conditioned, at_q, sketched, unit)
+            units.append(unit)
+            logits.append(self.gain_networks[name](draws, queries))
+        bars = Riemann(torch.stack(logits, 2).to(Xq.dtype), self.gain_borders.to(Xq.dtype))
+        zero = torch.zeros((), dtype=Xq.dtype)
+        return bars.affine(torch.stack(units, 2).to(Xq.dtype), zero)
 
     def _landmarks(self, state: KernelState) -> Landmarks:
         if state.landmarks is None:
@@ -171,22 +166,22 @@ class KernelNetwork(Network[KernelState]):
                 state.landmarks = find_landmarks(state.conditioned, self._config.landmarks)
         return state.landmarks
 
-    def _prepare(self, state: KernelState) -> Prepared:
-        if state.prepared is None:
+    def _sketch(self, state: KernelState) -> Sketch:
+        if state.sketch is None:
             with torch.no_grad():
-                conditioned = state.conditioned.heaviest(_heavy(state.conditioned))
+                # Else the optimum would tell which particle is right about a pending value.
+                conditioned = state.conditioned.heaviest(_heavy(state.conditioned)).believing()
                 landmarks = find_landmarks(conditioned, self._config.landmarks)
-                sketch = make_sketch(conditioned, landmarks, landmarks.optima)
-                state.prepared = Prepared(conditioned, landmarks, sketch)
-        return state.prepared
+                state.sketch = Sketch(conditioned, landmarks, landmarks.optima)
+        return state.sketch
 
     def base_parameters(self) -> Iterator[nn.Parameter]:
         """The correction."""
         return self.correction.parameters()
 
     def alpha_parameters(self) -> Iterator[nn.Parameter]:
-        """The gain network."""
-        return self.gain_network.parameters()
+        """The gain networks."""
+        return self.gain_networks.parameters()
 
     def start_alpha(self) -> None:
         """Nothing to prepare: the alpha network shares only computed parts with the base."""
