@@ -12,16 +12,16 @@ def test_all_problems_of_suites_exist() -> None:
 
 def test_the_papers_suite() -> None:
     runs = plan("paper")
-    assert len({run.problem for run in runs}) == 10 + 32
+    assert len({run.problem for run in runs}) == 12 + 32
     for run in runs:
         assert run.iterations == (50 if run.problem.startswith("hpob") else 100)
-    assert len(runs) == len(METHODS) * (10 * 10 + 32 * 5)
+    assert len(runs) == len(METHODS) * (12 * 10 + 32 * 5)
     assert len(set(runs)) == len(runs)
 
 
 def test_everything_advances_evenly_by_seed() -> None:
     runs = plan("synthetic", methods=["a", "b"], seeds=[0, 1, 2], iterations=7)
-    assert [run.seed for run in runs] == [0] * 10 + [1] * 10 + [2] * 10
+    assert [run.seed for run in runs] == [0] * 14 + [1] * 14 + [2] * 14
     assert [run.method for run in runs[:4]] == ["a", "b", "a", "b"]
     assert {run.iterations for run in runs} == {7}
     mixed = [run.seed for run in plan("paper")]

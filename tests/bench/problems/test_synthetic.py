@@ -23,6 +23,10 @@ def test_values_are_those_of_the_textbook() -> None:
     first = 20 * torch.exp(-0.2 * z.square().mean(-1).sqrt())
     ackley = 20 + math.e - first - torch.exp((2 * math.pi * z).cos().mean(-1))
     torch.testing.assert_close(Synthetic("ackley8").value(X), -ackley)
+    inside = 0.5 + (X - 0.5) * 15.0 / 32.768
+    torch.testing.assert_close(
+        Synthetic("ackley8-near").value(X), Synthetic("ackley8").value(inside)
+    )
 
 
 @pytest.mark.parametrize("name", list(FUNCTIONS))
@@ -56,7 +60,8 @@ def test_the_noise_is_in_the_name() -> None:
     noisy = Synthetic("hartmann6-noise0.5")
     assert (noisy.noise_sd, noisy.d, noisy.name) == (0.5, 6, "hartmann6-noise0.5")
     assert noisy.best == Synthetic("hartmann6").best
-    for name in ("hartmann5", "branin-noise", "sphere-noise1"):
+    assert Synthetic("ackley5-near-noise0.5").noise_sd == 0.5
+    for name in ("hartmann5", "branin-noise", "sphere-noise1", "branin-near"):
         with pytest.raises(ConfigError, match="there are branin"):
             Synthetic(name)
 

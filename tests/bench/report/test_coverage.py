@@ -20,7 +20,7 @@ def test_the_table() -> None:
 
 def test_what_is_missing_is_said() -> None:
     found = "\n".join(missing(SWEEP))
-    assert "Synthetic: no runs on Hartmann, 4-D; Ackley, 5-D; Hartmann, 6-D; Ackley, 8-D." in found
+    assert "Synthetic: no runs on Hartmann, 4-D; Ackley, 5-D; Hartmann, 6-D; Ackley, 8-D;" in found
     assert "LCBench: no runs on LCBench Car, 7-D;" in found
     assert "HPO-B: no runs on HPO-B 5891" in found
     assert "No runs with another noise" in found

@@ -10,14 +10,15 @@ from amortes.errors import FileError
 
 def test_the_shipped_curves() -> None:
     published = load_published()
-    assert {*SYNTHETIC, *LCBENCH, "hartmann4-noise0.5", "hartmann6-noise0.5"} == set(
+    functions = SYNTHETIC.keys() - {"ackley5", "ackley8"}
+    assert {*functions, *LCBENCH, "hartmann4-noise0.5", "hartmann6-noise0.5"} == set(
         published.curves
     )
     assert set(HPOB) == set(published.ranks)
-    assert {*SYNTHETIC, *LCBENCH, *HPOB} == set(published.wins)
+    assert {*functions, *LCBENCH, *HPOB} == set(published.wins)
     # From the tables that came with the numbers.
     assert published.curves["branin"]["paper:pes"].at(100) == pytest.approx((-2.040, 0.122))
-    assert published.curves["ackley8"]["paper:fb-ei"].at(50) == pytest.approx((0.686, 0.019))
+    assert published.curves["ackley8-near"]["paper:fb-ei"].at(50) == pytest.approx((0.686, 0.019))
     uniform = published.curves["hartmann6"]["paper:mes@uniform"].at(25)
     assert uniform == pytest.approx((0.346, 0.031), abs=1.1e-3)
     assert published.curves["lcbench-car"]["paper:jes"].at(10) == pytest.approx((71.60, 1.05))

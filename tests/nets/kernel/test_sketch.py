@@ -62,7 +62,6 @@ def test_terms_are_those_of_predictions_with_the_drawn_optima(
         for name, hint in zip(GAINS, (Hint(x=x), Hint(f=f), Hint(x, f)), strict=True):
             after, mean_after, _ = entropy(hint)
             taken = before - after
-            taken = torch.where(taken < 0, LOSSES * taken, taken)
             shift = (mean_after - mean) / variance.sqrt()
             assert torch.allclose(found[name].gain[:, :, s], taken, atol=1e-9)
             assert torch.allclose(found[name].shift[:, :, s], shift, atol=1e-9)
@@ -76,7 +75,10 @@ def test_shapes_and_signs(network: KernelNetwork, task: TaskBatch) -> None:
         assert found.gain.shape == found.shift.shape == (3, 9, network.config.landmarks.optima)
         assert found.gain.dtype == torch.float64
         assert found.gain.isfinite().all()
-        means[name] = float(found.gain.mean())
+        losses = found.gain.clamp_max(0.0)
+        expected = found.gain.mean(2) - (1.0 - LOSSES) * losses.mean(2)
+        assert torch.allclose(found.mean_gain, expected)
+        means[name] = float(found.mean_gain.mean())
     assert means["jes"] > means["mes"] > 0
     assert means["jes"] > means["pes"] > 0
 

@@ -16,6 +16,8 @@ SYNTHETIC = {
     "ackley5": "Ackley, 5-D",
     "hartmann6": "Hartmann, 6-D",
     "ackley8": "Ackley, 8-D",
+    "ackley5-near": "Ackley, |x| ≤ 15, 5-D",
+    "ackley8-near": "Ackley, |x| ≤ 15, 8-D",
 }
 LCBENCH = {
     "lcbench-car": "LCBench Car, 7-D",

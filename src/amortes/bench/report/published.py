@@ -73,7 +73,7 @@ def read_curve(curve: Mapping[str, Any]) -> Curve:
 
 
 def _problem(title: str, figure: str) -> str:
-    """`Ackley (5D)`: ackley5; `Car (7D)`: lcbench-car; `ID=5527 (8D)`: hpob-5527."""
+    """`Ackley (5D)`: ackley5-near; `Car (7D)`: lcbench-car; `ID=5527 (8D)`: hpob-5527."""
     match = re.fullmatch(r"(?:ID=)?(\w+) \((\d+)D\)(?:, sigma_n=([0-9.]+))?", title)
     if match is None:
         raise FileError(f"Panel {title!r} of the published figure {figure} has an unknown title.")
@@ -81,6 +81,8 @@ def _problem(title: str, figure: str) -> str:
     if figure.startswith(("lcbench", "hpob")):
         return f"{figure.split('_')[0]}-{name}"
     base = name if name == "branin" else name + d
+    if name == "ackley":  # see `amortes.bench.problems.synthetic`
+        base += "-near"
     return base if noise in (None, "0.316") else f"{base}-noise{noise}"
 
 

@@ -150,7 +150,7 @@ class KernelNetwork(Network[KernelState]):
         units, logits = [], []
         for name in names:
             terms = sketch.terms(name, Xq64, at_q, cross)
-            sketched = terms.gain.mean(2)
+            sketched = terms.mean_gain
             unit = gains.gain_unit(conditioned, at_q, sketched)
             draws = gains.draw_features(sketch, at_q, terms, unit)
             queries = gains.query_features(conditioned, at_q, sketched, unit)

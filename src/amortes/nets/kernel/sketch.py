@@ -26,9 +26,10 @@ from amortes.nets.kernel.landmarks import Landmarks
 from amortes.nets.kernel.peak import Peak, peak_at
 from amortes.prior.newton import Optimum
 
-# Share of a loss of information that counts: a draw from an unlikely particle can make y much less
-# certain than it was. In between, ranks of brute-force tasks are best: docs/log.md, 2026-11-16.
-LOSSES = 0.3
+# Share of a loss of information that counts in an average of few: a draw from an unlikely particle
+# can make y much less certain than it was, and such losses are rare and large. In between, ranks of
+# brute-force tasks are best: docs/log.md, 2026-11-16.
+LOSSES = 0.6
 # Landmarks, the likeliest to be the highest, that are considered when x* is known.
 RIVALS = 16
 
@@ -37,8 +38,13 @@ RIVALS = 16
 class Terms:
     """What each draw tells about queries: `b x q x s`."""
 
-    gain: Tensor  # entropy of y that the hint takes off, in nats; losses count in part
+    gain: Tensor  # entropy of y that the hint takes off, in nats
     shift: Tensor  # of the mean of y, in sds without the hint
+
+    @property
+    def mean_gain(self) -> Tensor:
+        """The sketched gain, `b x q`; losses count in part."""
+        return torch.where(self.gain < 0.0, LOSSES * self.gain, self.gain).mean(2)
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,7 @@ class Sketch:
         taken = before - overlap_entropy(weights, f, v + noise[..., None])  # b x s x q
         sd = (w * (variance + (at_q.mean - mean).square())).sum(1, keepdim=True).sqrt()
         shift = ((weights * f).sum(1) - mean) / sd
-        return Terms(torch.where(taken < 0.0, LOSSES * taken, taken).mT, shift.mT)
+        return Terms(taken.mT, shift.mT)
 
     @torch.no_grad()
     def given(self, gain: str) -> Given:
