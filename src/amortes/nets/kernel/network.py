@@ -137,7 +137,7 @@ class KernelNetwork(Network[KernelState]):
         Xq64 = Xq.double()
         at_q = conditioned.moments(Xq64)
         cross = conditioned.covariance(Xq64, at_q, landmarks.X, landmarks.moments)
-        terms = [sketch.terms(name, Xq64, at_q, cross).gain for name in GAINS]
+        terms = [sketch.terms(name, Xq64, at_q, cross).counted for name in GAINS]
         return torch.stack(terms, dim=-1).to(Xq.dtype)
 
     def gain(self, state: KernelState, Xq: Tensor, names: Sequence[str] = GAINS) -> Predictive:

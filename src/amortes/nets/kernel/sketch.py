@@ -26,9 +26,9 @@ from amortes.nets.kernel.landmarks import Landmarks
 from amortes.nets.kernel.peak import Peak, peak_at
 from amortes.prior.newton import Optimum
 
-# Share of a loss of information that counts in an average of few: a draw from an unlikely particle
-# can make y much less certain than it was, and such losses are rare and large. In between, ranks of
-# brute-force tasks are best: docs/log.md, 2026-11-16.
+# Share of a loss of information that counts: a draw from an unlikely particle can make y much less
+# certain than it was, and such losses are rare and large. The smaller the share, the better poor
+# queries are ranked; the nearer to one, the better one optimises: docs/log.md, 2026-11-16.
 LOSSES = 0.6
 # Landmarks, the likeliest to be the highest, that are considered when x* is known.
 RIVALS = 16
@@ -42,9 +42,14 @@ class Terms:
     shift: Tensor  # of the mean of y, in sds without the hint
 
     @property
+    def counted(self) -> Tensor:
+        """The gains, of losses a part."""
+        return torch.where(self.gain < 0.0, LOSSES * self.gain, self.gain)
+
+    @property
     def mean_gain(self) -> Tensor:
-        """The sketched gain, `b x q`; losses count in part."""
-        return torch.where(self.gain < 0.0, LOSSES * self.gain, self.gain).mean(2)
+        """The sketched gain: `b x q`."""
+        return self.counted.mean(2)
 
 
 @dataclass(frozen=True)
