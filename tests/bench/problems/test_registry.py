@@ -7,8 +7,14 @@ from amortes.errors import ConfigError
 
 
 def test_problems_by_name(folder: Path) -> None:
-    assert len(PROBLEMS) == len(set(PROBLEMS)) == 5 + 5 + 5 + 32 + 3
-    for name in ("branin-noise0.5", "lcbench-segment", "hpob-5971-43", "sklearn-mlp-wine"):
+    assert len(PROBLEMS) == len(set(PROBLEMS)) == 7 + 7 + 5 + 32 + 3
+    for name in (
+        "branin-noise0.5",
+        "ackley5-near",
+        "lcbench-segment",
+        "hpob-5971-43",
+        "sklearn-mlp-wine",
+    ):
         problem = make_problem(name)
         assert problem.name == name
         assert problem.d >= 1
