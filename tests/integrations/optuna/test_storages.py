@@ -29,9 +29,11 @@ def test_two_processes_share_a_study(kind: str, tmp_path: Path) -> None:
     trials = study.get_trials()
     assert [trial.state for trial in trials] == [TrialState.COMPLETE] * 16
     assert len({trial.user_attrs["pid"] for trial in trials}) == 2
-    # Both have the same seed, and yet no point comes twice, or nearly.
+    # Both have the same seed, and yet points differ; but one of two that choose at the same moment
+    # may see a result that the other has not seen, and come to what that one chose.
     points = [tuple(trial.params.values()) for trial in trials]
-    assert min(math.dist(a, b) for i, a in enumerate(points) for b in points[:i]) > 1e-5
+    near = [math.dist(a, b) < 1e-5 for i, a in enumerate(points) for b in points[:i]]
+    assert sum(near) <= 1
     # Each learns from both.
     assert study.best_value < 1e-2
 
