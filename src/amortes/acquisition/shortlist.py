@@ -11,9 +11,9 @@ hundred random ones, because a score may also depend on other things: on what a 
 others, on costs, on chances of success. Then, as long as the best rises, the nearest unscored
 neighbours of the best points join: a climb on the pool by the score itself.
 
-On pools of 6,000 points, half of them on a grid (8 datasets; d = 4, 8, 10, 16; n = 20 to 45), the
-shortlist had the best point of all for JES and MES every time, and so had a third of it
-(docs/log.md, 2026-11-16).
+On pools of 6,000 points, half of them on a grid (8 datasets; d = 4, 8, 10, 16; n = 20 to 45),
+shortlists of 570 to 1,900 points had the best point of all for JES and MES every time (docs/log.md,
+2026-11-16); this one has about 900.
 """
 
 import math
