@@ -35,8 +35,7 @@ class ModelBased(ABC, Generic[Model]):
     """One run of a method that fits a `Model` to all data at each step."""
 
     def __init__(self, problem: Problem, seed: int) -> None:
-        self.d, self.pool, self.seed = problem.d, problem.pool, seed
-        self.best_is_seen = problem.best_is_seen
+        self.problem, self.d, self.pool, self.seed = problem, problem.d, problem.pool, seed
 
     def step(self, X: Tensor, y: Tensor) -> Step:
         """Fit, search and recommend, given X, `n x d`, and y, `n`; a function of them and n."""
@@ -44,7 +43,9 @@ class ModelBased(ABC, Generic[Model]):
         seeds = [int(s >> np.uint64(33)) for s in derive_seeds(self.seed, len(X), count=3)]
         model, fit_seconds = timed(lambda: self.fit(X, y, seeds[0]))
         x, search_seconds = timed(lambda: self.search(model, X, seeds[1]))
-        recommended, recommend_seconds = timed(lambda: self._recommend(model, X, y, seeds[2]))
+        recommended, recommend_seconds = timed(
+            lambda: recommend(self.problem, X, y, lambda: self.mean(model), seeds[2])
+        )
         return Step(
             x=x,
             recommended=recommended,
@@ -52,11 +53,6 @@ class ModelBased(ABC, Generic[Model]):
             search_seconds=search_seconds,
             recommend_seconds=recommend_seconds,
         )
-
-    def _recommend(self, model: Model, X: Tensor, y: Tensor, seed: int) -> Tensor:
-        if self.best_is_seen:
-            return X[y.argmax()]
-        return highest(self.mean(model), self.d, self.pool, X, seed)
 
     @abstractmethod
     def fit(self, X: Tensor, y: Tensor, seed: int) -> Model:
@@ -78,13 +74,20 @@ def timed(work: Callable[[], T]) -> tuple[T, float]:
     return result, time.perf_counter() - start
 
 
-def highest(score: Score, d: int, pool: Tensor | None, X: Tensor, seed: int) -> Tensor:
-    """Where the score is highest, `d`: in the pool or, looking close to the best of X, the cube."""
-    if pool is not None:
-        return maximise_pool(score, pool).x
-    order = evaluate(score, X).argsort(descending=True, stable=True)
-    around = X[order[:AROUND]]
-    return maximise(score, Domain.cube(d), seed=seed, around=around, config=TO_THE_TOP).x
+def recommend(
+    problem: Problem, X: Tensor, y: Tensor, mean: Callable[[], Score], seed: int
+) -> Tensor:
+    """Where the posterior mean is highest, `d`: in the pool, or in the cube.
+
+    `mean` is only asked for if the best observation will not do.
+    """
+    if problem.best_is_seen:
+        return X[y.argmax()]
+    score = mean()
+    if problem.pool is not None:
+        return maximise_pool(score, problem.pool).x
+    around = X[evaluate(score, X).argsort(descending=True, stable=True)[:AROUND]]
+    return maximise(score, Domain.cube(problem.d), seed=seed, around=around, config=TO_THE_TOP).x
 
 
 def highest_unseen(score: Score, pool: Tensor, X: Tensor, *, rough: Rough | None = None) -> Tensor:

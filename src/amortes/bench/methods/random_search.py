@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from amortes.bench.methods.map_gp import fit_map, posterior_mean
-from amortes.bench.methods.model_based import highest, highest_unseen, timed
+from amortes.bench.methods.model_based import highest_unseen, recommend, timed
 from amortes.bench.protocol import Problem, Step
 from amortes.random import generator
 
@@ -29,7 +29,9 @@ class RandomSearch:
     def step(self, X: Tensor, y: Tensor) -> Step:
         """The next point, and the best by the mean of a process fitted to X, `n x d`, and y."""
         x, search_seconds = timed(lambda: self._draw(X))
-        recommended, recommend_seconds = timed(lambda: recommend(self.problem, X, y, self.seed))
+        recommended, recommend_seconds = timed(
+            lambda: recommend_by_map(self.problem, X, y, self.seed)
+        )
         return Step(
             x=x,
             recommended=recommended,
@@ -45,8 +47,6 @@ class RandomSearch:
         return highest_unseen(lambda Xq: torch.rand(len(Xq), generator=rng), self.pool, X)
 
 
-def recommend(problem: Problem, X: Tensor, y: Tensor, seed: int) -> Tensor:
+def recommend_by_map(problem: Problem, X: Tensor, y: Tensor, seed: int) -> Tensor:
     """The maximiser of the posterior mean of a MAP Gaussian process, `d`."""
-    if problem.best_is_seen:
-        return X[y.argmax()]
-    return highest(posterior_mean(fit_map(X, y, seed)), problem.d, problem.pool, X, seed)
+    return recommend(problem, X, y, lambda: posterior_mean(fit_map(X, y, seed)), seed)
