@@ -4,19 +4,14 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from amortes.errors import ConfigError
 from amortes.nets.base import Hint
-from amortes.nets.transformer import (
-    Attention,
-    Layer,
-    Transformer,
-    TransformerConfig,
-    TransformerState,
-)
+from amortes.nets.transformer import Transformer, TransformerConfig, TransformerState
 from amortes.prior.gp import named_prior
 from amortes.prior.tasks import TaskConfig, TaskStream
+from tests.nets.masked_transformer import full_forward
 
 SMALL = TransformerConfig(width=16, layers=3, heads=2, hidden=24, bars=40, gain_bars=21)
 Answer = Callable[[Transformer, TransformerState, Tensor], Tensor]
@@ -52,62 +47,7 @@ def hints(X: Tensor) -> dict[str, Hint]:
     return {"x": Hint(x=x), "f": Hint(f=f), "both": Hint(x=x, f=f)}
 
 
-# ------------------------------------------------------------------ an independent forward pass
-
-
-def full_attention(attention: Attention, x: Tensor, visible: Tensor) -> Tensor:
-    """Attention over the last-but-one axis of `... x l x E`, written out; `visible` is l x l."""
-    h, E = attention.heads, x.shape[-1]
-    e = E // h
-    key_value = attention.key_value.weight.reshape(h, 2, e, E)
-    heads = []
-    for i in range(h):
-        q = x @ attention.query.weight[i * e : (i + 1) * e].T
-        k, v = x @ key_value[i, 0].T, x @ key_value[i, 1].T
-        scores = (q @ k.mT / e**0.5).masked_fill(~visible, -torch.inf)
-        heads.append(scores.softmax(-1) @ v)
-    return torch.cat(heads, -1) @ attention.out.weight.T
-
-
-def standardise(x: Tensor) -> Tensor:
-    centred = x - x.mean(-1, keepdim=True)
-    return centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt()
-
-
-def full_forward(
-    network: Transformer, X: Tensor, y: Tensor, X_pending: Tensor, Xq: Tensor, hint: Hint
-) -> Tensor:
-    """Log probabilities of the bars with all rows in one masked pass, without any cache."""
-    trunk, extra, b, d = network.base, network.hint_row, X.shape[0], X.shape[2]
-
-    def scalar(linear: nn.Linear, value: Tensor) -> Tensor:
-        return value[..., None] * linear.weight[:, 0] + linear.bias
-
-    def row(x_cells: Tensor, y_cell: Tensor) -> Tensor:
-        return torch.cat([x_cells, y_cell.expand(b, -1)[:, None]], dim=1)  # b x c x E
-
-    rows = [
-        row(scalar(trunk.x, 2 * X[:, i] - 1), scalar(trunk.y, y[:, i])) for i in range(X.shape[1])
-    ]
-    rows += [row(scalar(trunk.x, 2 * p - 1), trunk.pending) for p in X_pending.unbind(1)]
-    if hint.x is not None or hint.f is not None:
-        x_cells = extra.no_x.expand(b, d, -1) if hint.x is None else scalar(extra.x, 2 * hint.x - 1)
-        rows.append(row(x_cells, extra.no_f if hint.f is None else scalar(extra.f, hint.f)))
-    context = len(rows)
-    rows += [row(scalar(trunk.x, 2 * x - 1), trunk.unknown) for x in Xq.unbind(1)]
-    cells = torch.stack(rows, dim=1)  # b x r x c x E
-
-    all_cells = torch.ones(d + 1, d + 1, dtype=torch.bool)
-    context_only = (torch.arange(len(rows)) < context).expand(len(rows), -1)
-    for layer in trunk.layers:
-        assert isinstance(layer, Layer)
-        cells = standardise(cells + full_attention(layer.cells, cells, all_cells))
-        columns = cells.transpose(1, 2)
-        columns = standardise(columns + full_attention(layer.rows, columns, context_only))
-        cells = columns.transpose(1, 2)
-        cells = standardise(cells + layer.mlp(cells))
-    logits: Tensor = network.head(cells[:, context:, -1])
-    return logits.log_softmax(-1)
+# -------------------------------------------------------------- against an independent forward pass
 
 
 @pytest.mark.parametrize(("n", "p", "d"), [(1, 0, 1), (6, 0, 3), (4, 2, 2)])
@@ -135,6 +75,8 @@ def test_gain_comes_from_the_alpha_trunk() -> None:
     assert log_probs.shape == (2, 3, 3, SMALL.gain_bars)
     expected = expected.reshape(log_probs.shape).log_softmax(-1)
     torch.testing.assert_close(log_probs, expected, rtol=0, atol=1e-10)
+    some = network.gain(network.condition(X, y), Xq, ("jes", "pes")).log_probs
+    torch.testing.assert_close(some, log_probs[:, :, [2, 0]])
 
 
 # ----------------------------------------------------------------------------------- invariances
