@@ -4,11 +4,14 @@ from typing import Any
 
 import click
 import pytest
+import torch
 from click.testing import CliRunner, Result
 
 from amortes.cli.train import train
 from amortes.errors import ConfigError, FileError
+from amortes.files import sha256
 from amortes.training import loop
+from amortes.training.export import export
 from amortes.training.recipes import RECIPES, Stage
 from amortes.training.run import Run
 from tests.training.fake import fake_recipe
@@ -41,6 +44,20 @@ def test_base_then_alpha(tmp_path: Path) -> None:
     assert "amortes export" in result.stderr
     recipe = Run.open(alpha).recipe
     assert (recipe.stage, recipe.steps, recipe.prior.name) == ("alpha", 2, "paper-1d")
+
+
+def test_alpha_from_a_teacher(tmp_path: Path) -> None:
+    base, alpha, file = tmp_path / "base", tmp_path / "alpha", tmp_path / "k.safetensors"
+    invoke("base", "--prior", "paper-1d", "--run", base, "--steps", 2)
+    invoke("alpha", "--base", base, "--run", alpha, "--steps", 2)
+    export(Run.open(alpha), file)
+    arguments = ("alpha", "--base", base, "--run", tmp_path / "taught", "--steps", 2)
+    invoke(*arguments, "--teacher", file)
+    assert Run.open(tmp_path / "taught").describe()["teacher"] == sha256(file)
+    trained = [Run.open(folder).weights()[0] for folder in (alpha, tmp_path / "taught")]
+    assert not torch.equal(*(weights["alpha.0.weight"] for weights in trained))
+    with pytest.raises(ConfigError, match=r"teacher: .* -> None"):
+        invoke(*arguments)
 
 
 def test_out_of_time_then_on(tmp_path: Path) -> None:

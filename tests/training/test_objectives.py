@@ -11,6 +11,7 @@ from amortes.nets.base import GAINS, Hint
 from amortes.nets.distributions import Predictive
 from amortes.prior.posterior import exact_posterior
 from amortes.prior.tasks import TaskBatch
+from amortes.training.architectures import build_network
 from amortes.training.batches import place, take_rows
 from amortes.training.objectives import (
     HINTS,
@@ -19,8 +20,9 @@ from amortes.training.objectives import (
     gain_targets,
     hint_for,
     summarise,
+    taught_gains,
 )
-from tests.training.fake import FakeNetwork
+from tests.training.fake import FakeConfig, FakeNetwork
 
 
 @pytest.fixture
@@ -184,6 +186,24 @@ def test_alpha_learns_from_imagined_optima_as_from_the_true_one(
     assert float(loss.detach()) == pytest.approx(sum(expected) / 3)
     mean = sum(draw[..., 2] for draw in draws) / 3
     assert float(metrics["jes_target"]) == pytest.approx(average(torch.as_tensor(mean), fair))
+
+
+def test_alpha_learns_what_a_teacher_believes(network: FakeNetwork, task: TaskBatch) -> None:
+    teacher = build_network("fake", FakeConfig(bars=9), network.prior, seed=3).double()
+    believed = teacher.gain(teacher.condition(task.X, task.y), task.Xq)
+    draws = taught_gains(teacher, task)
+    torch.testing.assert_close(draws.mean(0), believed.mean)
+    for p in (0.25, 0.75):  # as many below each quartile, but for the shift to the right mean
+        below = (draws <= believed.icdf(torch.tensor(p))).double().mean(0)
+        assert ((below - p).abs() < 0.15).all()
+    loss, metrics = alpha_loss(network, task, num_pending=1, teacher=teacher)
+    gain = network.gain(network.condition(task.X[:, :4], task.y[:, :4], task.X[:, 4:]), task.Xq)
+    fair = ~task.near_optimum
+    expected = average(-gain.log_prob(draws).mean((0, -1)), fair)
+    assert float(loss.detach()) == pytest.approx(expected)
+    assert float(metrics["mes_target"]) == pytest.approx(average(believed.mean[..., 1], fair))
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert all(p.grad is None for p in teacher.parameters())
 
 
 def test_alpha_learns_gains_of_known_y_from_hidden_y(network: FakeNetwork, task: TaskBatch) -> None:

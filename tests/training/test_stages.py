@@ -5,9 +5,10 @@ import pytest
 import torch
 
 from amortes.errors import ConfigError
+from amortes.training.export import export
 from amortes.training.learner import Learner
 from amortes.training.run import Progress, Run
-from amortes.training.stages import initial_network
+from amortes.training.stages import initial_network, load_teacher
 from tests.training.fake import PRIOR, FakeConfig, FakeNetwork, fake_recipe
 
 
@@ -62,3 +63,32 @@ def test_base_must_be_a_base_run(tmp_path: Path) -> None:
 def test_prior_must_be_the_bases(base: Path) -> None:
     with pytest.raises(ConfigError, match="trained on prior 'tiny', not on 'other'"):
         initial_network(fake_recipe("alpha", prior=dataclasses.replace(PRIOR, name="other")), base)
+
+
+@pytest.fixture
+def taught(tmp_path: Path, base: Path) -> Path:
+    """The file of a network that knows gains."""
+    recipe = fake_recipe("alpha")
+    run = Run.start(tmp_path / "alpha", recipe, base=Run.open(base).describe())
+    run.save(Learner(recipe, initial_network(recipe, base), torch.device("cpu")), Progress())
+    export(run, tmp_path / "taught.safetensors")
+    return tmp_path / "taught.safetensors"
+
+
+def test_teacher_is_the_network_of_a_file(taught: Path) -> None:
+    teacher = load_teacher(fake_recipe("alpha", config=FakeConfig(width=5)), taught)
+    assert teacher.config == FakeConfig()
+    assert not any(p.requires_grad for p in teacher.parameters())
+
+
+def test_teacher_must_know_gains_of_the_same_prior(
+    tmp_path: Path, base: Path, taught: Path
+) -> None:
+    with pytest.raises(ConfigError, match="only the alpha stage"):
+        load_teacher(fake_recipe("base"), taught)
+    other = dataclasses.replace(PRIOR, name="other")
+    with pytest.raises(ConfigError, match="trained on prior 'tiny', not on 'other'"):
+        load_teacher(fake_recipe("alpha", prior=other), taught)
+    export(Run.open(base), tmp_path / "base.safetensors")
+    with pytest.raises(ConfigError, match="knows no gains"):
+        load_teacher(fake_recipe("alpha"), tmp_path / "base.safetensors")

@@ -11,6 +11,7 @@ import click
 from rich.progress import Progress
 
 from amortes.cli.console import ERR, OUT, json_option, progress, show_rows
+from amortes.cli.weights import Weights
 from amortes.errors import ConfigError
 from amortes.files import atomic_path
 from amortes.prior.corpus import Corpus
@@ -163,10 +164,16 @@ def base(
     required=True,
     help="Run of the base network; its best weights are used, and stay as they are.",
 )
+@click.option(
+    "--teacher",
+    type=Weights(),
+    help="A trained network, by name or file, whose gains to learn instead of those of the base.",
+)
 @run_options
 def alpha(
     recipe_name: str | None,
     base_folder: Path,
+    teacher: Path | None,
     folder: Path,
     steps: int | None,
     overrides: tuple[str, ...],
@@ -181,6 +188,7 @@ def alpha(
     Examples:
       amortes train alpha --base runs/k1 --run runs/k1-alpha
       amortes train alpha --base runs/k1 --run runs/k1-wide --set config.gain_width=128
+      amortes train alpha --base runs/t1 --run runs/t1-alpha --teacher kernel-paper
 
     Progress shows the negative log-likelihood of the gains; metrics.jsonl also has their R^2.
     """
@@ -193,7 +201,7 @@ def alpha(
         )
     settings = _with_steps(overrides, steps)
     chosen = recipe(name, "alpha", source.prior, settings, config=source.config)
-    _train(folder, chosen, base_folder, corpus_folder, options)
+    _train(folder, chosen, base_folder, corpus_folder, options, teacher)
 
 
 @train.command()
@@ -271,6 +279,7 @@ def _train(
     base_folder: Path | None,
     corpus_folder: Path | None,
     options: dict[str, Any],
+    teacher: Path | None = None,
 ) -> None:
     """Train with a progress bar; afterwards say how it ended and what can be done next."""
     with progress("steps") as bar:
@@ -278,6 +287,7 @@ def _train(
             folder,
             chosen,
             base=base_folder,
+            teacher=teacher,
             corpus=Corpus.open(corpus_folder) if corpus_folder is not None else None,
             options=loop.Options(**options),
             report=_Display(bar, chosen.stage, timed=options["hours"] is not None),

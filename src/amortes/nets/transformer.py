@@ -225,7 +225,7 @@ class Transformer(Network[TransformerState]):
             self.gain_head = _head(config, len(GAINS) * config.gain_bars)
         self.register_buffer("borders", _prior_borders(prior, config.bars))
         self.register_buffer(
-            "gain_borders", asinh_borders(config.gain_bars, limit=30.0, linear=0.2)
+            "gain_borders", asinh_borders(config.gain_bars, limit=30.0, linear=0.01)
         )
         self.float()
 

@@ -11,6 +11,7 @@ average_decay is reached. The average is what is validated and exported.
 
 import copy
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -32,7 +33,13 @@ class Learner:
     """Network, moving average, optimisers and step number of one run."""
 
     def __init__(
-        self, recipe: Recipe, network: Network[Any], device: torch.device, *, compiled: bool = False
+        self,
+        recipe: Recipe,
+        network: Network[Any],
+        device: torch.device,
+        *,
+        teacher: Network[Any] | None = None,
+        compiled: bool = False,
     ) -> None:
         self.recipe, self.device, self.step = recipe, device, 0
         self.dtype: torch.dtype = getattr(torch, recipe.dtype)
@@ -50,9 +57,10 @@ class Learner:
             (averages[name], p) for name, p in network.named_parameters() if p.requires_grad
         ]
         self.optimisers = make_optimisers(self.parameters, recipe)
-        loss: Any = base_loss if base else alpha_loss
+        teacher = None if teacher is None else teacher.to(device)
+        self._plain_loss: Any = base_loss if base else partial(alpha_loss, teacher=teacher)
         # One graph for all shapes, since dimension and context size change from batch to batch.
-        self._loss = torch.compile(loss, dynamic=True) if compiled else loss
+        self._loss = torch.compile(self._plain_loss, dynamic=True) if compiled else self._plain_loss
 
     @property
     def learning_rate(self) -> float:
@@ -75,8 +83,8 @@ class Learner:
     @torch.no_grad()
     def validate(self, task: TaskBatch) -> Metrics:
         """Metrics of the averaged weights on a batch: all conditionings, nothing pending."""
-        loss = base_loss if self.recipe.stage == "base" else alpha_loss
-        return self._evaluate(loss, self.average, place(task, self.device, self.dtype), {})[1]
+        task = place(task, self.device, self.dtype)
+        return self._evaluate(self._plain_loss, self.average, task, {})[1]
 
     def _evaluate(
         self, loss: Any, network: Network[Any], task: TaskBatch, options: dict[str, Any]

@@ -16,6 +16,7 @@ from typing import Literal
 import torch
 
 from amortes.errors import DataError, TrainingError
+from amortes.files import sha256
 from amortes.prior.corpus import Corpus
 from amortes.prior.tasks import TaskBatch, TaskStream
 from amortes.training.distributed import Ranks, joined
@@ -25,7 +26,7 @@ from amortes.training.meter import Meter
 from amortes.training.objectives import Metrics, summarise
 from amortes.training.recipes import MAX_SEED, Recipe
 from amortes.training.run import Progress, Run
-from amortes.training.stages import initial_network
+from amortes.training.stages import initial_network, load_teacher
 
 # Validation tasks are the same for all runs of one prior and task shape, so scores can be compared;
 # no run trains on them, since recipes have smaller seeds.
@@ -72,14 +73,16 @@ def train(
     recipe: Recipe,
     *,
     base: str | os.PathLike[str] | None = None,
+    teacher: str | os.PathLike[str] | None = None,
     corpus: Corpus | None = None,
     options: Options | None = None,
     report: Callable[[Status], None] | None = None,
 ) -> Outcome:
     """Train a recipe in a run folder, or go on with it; returns when done or asked to stop.
 
-    The alpha stage starts from the run folder `base`. Ctrl-C and SIGTERM end the call after the
-    current step; the state is saved in every case.
+    The alpha stage starts from the run folder `base`, and learns the gains of the network in the
+    file `teacher` if there is one, else those of that base. Ctrl-C and SIGTERM end the call after
+    the current step; the state is saved in every case.
     """
     options = options or Options()
     with (
@@ -90,17 +93,21 @@ def train(
     ):
         ranks.rows(recipe.tasks.batch_size)  # fails at once if there are too few
         network = initial_network(recipe, base)
+        taught_by = None if teacher is None else load_teacher(recipe, teacher)
         if ranks.first:
             run = Run.start(
                 folder,
                 recipe,
                 corpus=corpus.config.digest if corpus is not None else None,
                 base=Run.open(base).describe() if base is not None else None,
+                teacher=sha256(teacher) if teacher is not None else None,
             )
             stack.enter_context(run.locked())
         ranks.wait()
         run = Run.open(folder)
-        learner = Learner(recipe, network, ranks.device, compiled=options.compiled)
+        learner = Learner(
+            recipe, network, ranks.device, teacher=taught_by, compiled=options.compiled
+        )
         progress = run.restore(learner) if run.newest.exists() else Progress()
         ranks.wait()
         loop = _Loop(run, learner, progress, ranks, stop)

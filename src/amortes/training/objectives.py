@@ -17,7 +17,8 @@ less the entropy of N(m, v + s^2), so that 0 is what someone scores who knows th
 and the alpha network learns the distribution of a_I given D and x, by maximum likelihood; the mean
 of that distribution is the acquisition function. One draw is a noisy target. A network that can
 draw optima from its own posterior (`Network.imagined_gains`) learns from these as well, each of
-them counting as much as the true one.
+them counting as much as the true one. Or a trained teacher gives the distribution of the gain
+itself: then quantiles of that are the draws, and the base has no part in it.
 
 **Queries near the optimum.** A query placed by looking at x* gives x* away. Those count only where
 the network is told x* anyway.
@@ -41,6 +42,7 @@ from amortes.nets.base import GAINS, Hint, Network
 from amortes.prior.posterior import exact_posterior
 from amortes.prior.tasks import TaskBatch
 
+TAUGHT_DRAWS = 16  # quantiles that stand for the distribution of a teacher's gain
 HINTS = ("none", "x", "f", "both")
 """What the base network may be told; the last three in the order of `GAINS`."""
 
@@ -94,18 +96,34 @@ def gain_targets(network: Network[Any], state: Any, task: TaskBatch) -> Tensor:
     return before[..., None] - torch.stack(after, dim=-1)
 
 
+@torch.no_grad()
+def taught_gains(teacher: Network[Any], task: TaskBatch) -> Tensor:
+    """Draws of the gains a teacher believes in, `draws x b x q x 3`: quantiles, with its mean."""
+    gain = teacher.gain(teacher.condition(task.X, task.y), task.Xq)
+    mean = gain.mean
+    shares = (torch.arange(TAUGHT_DRAWS, dtype=mean.dtype) + 0.5) / TAUGHT_DRAWS
+    draws = torch.stack([gain.icdf(share.to(mean)) for share in shares])
+    return (draws + (mean - draws.mean(0))).to(task.Xq)  # equal shares cut the tails off
+
+
 def alpha_loss(
-    network: Network[Any], task: TaskBatch, num_pending: int = 0
+    network: Network[Any],
+    task: TaskBatch,
+    num_pending: int = 0,
+    teacher: Network[Any] | None = None,
 ) -> tuple[Tensor, Metrics]:
     """Mean negative log-likelihood of the gains; `summarise` turns the metrics into R^2.
 
     That is of the mean over draws.
     """
     state = network.condition(task.X, task.y)
-    draws = gain_targets(network, state, task)[None]  # draws x b x q x 3
-    imagined = network.imagined_gains(state, task.Xq)
-    if imagined is not None:
-        draws = torch.cat([draws, imagined.movedim(2, 0)])
+    if teacher is not None:
+        draws = taught_gains(teacher, task)  # draws x b x q x 3
+    else:
+        draws = gain_targets(network, state, task)[None]
+        imagined = network.imagined_gains(state, task.Xq)
+        if imagined is not None:
+            draws = torch.cat([draws, imagined.movedim(2, 0)])
     if num_pending:
         state = _hide(network, task, num_pending)
     gain = network.gain(state, task.Xq)

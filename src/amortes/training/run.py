@@ -1,6 +1,6 @@
 """The folder of a run.
 
-    config.json           recipe, corpus, and for the alpha stage the base it stands on
+    config.json           recipe, corpus, and for the alpha stage its base and its teacher
     metrics.jsonl         a line per few steps: loss and the rest; validations
     newest.safetensors    the learner: weights, their average, optimiser, step
     best.safetensors      averaged weights that scored best in validation
@@ -70,11 +70,13 @@ class Run:
         *,
         corpus: str | None = None,
         base: dict[str, Any] | None = None,
+        teacher: str | None = None,
     ) -> "Run":
         """Begin a run, or go on with the one in `folder` if it is of the same recipe.
 
         `corpus` is the digest of the corpus that paths come from; `base` the description of the
-        base (`Run.describe`) that an alpha run stands on.
+        base (`Run.describe`) that an alpha run stands on; `teacher` the checksum of the file of the
+        network whose gains it learns.
         """
         config = {
             "format": FORMAT,
@@ -82,6 +84,7 @@ class Run:
             "recipe": recipe.to_dict(),
             "corpus": corpus,
             "base": base,
+            "teacher": teacher,
         }
         path = Path(folder) / "config.json"
         if not path.exists():
@@ -164,6 +167,7 @@ class Run:
         return {
             "recipe": self.config["recipe"],
             "corpus": self.config["corpus"],
+            "teacher": self.config.get("teacher"),
             "step": step,
             "seconds": round(about["seconds"]),
         }
@@ -187,4 +191,4 @@ class Run:
 
 def _settings(config: dict[str, Any]) -> dict[str, Any]:
     """What must not change while a run goes on; its base may have learnt more since then."""
-    return config | {"base": config["base"] and config["base"]["recipe"]}
+    return {"teacher": None} | config | {"base": config["base"] and config["base"]["recipe"]}

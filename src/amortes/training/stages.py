@@ -1,4 +1,7 @@
-"""Where a stage starts: a new network, or for the alpha stage one whose base is trained."""
+"""Where a stage starts: a new network, or for the alpha stage one whose base is trained.
+
+The alpha stage may have a teacher as well.
+"""
 
 import os
 from typing import Any
@@ -8,6 +11,7 @@ import torch
 from amortes.errors import ConfigError
 from amortes.nets.base import Network
 from amortes.training.architectures import build_network
+from amortes.training.export import load_network
 from amortes.training.recipes import Recipe
 from amortes.training.run import Run
 
@@ -49,4 +53,19 @@ def initial_network(recipe: Recipe, base: str | os.PathLike[str] | None = None) 
                 )
         torch.default_generator.manual_seed(recipe.seed)
         network.start_alpha()
+    return network
+
+
+def load_teacher(recipe: Recipe, file: str | os.PathLike[str]) -> Network[Any]:
+    """The network in `file`, whose gains an alpha stage is to learn."""
+    if recipe.stage != "alpha":
+        raise ConfigError("teacher: only the alpha stage can have one.")
+    network, card = load_network(file)
+    if "alpha" not in card.stages:
+        raise ConfigError(f"teacher: the network in {file} knows no gains.")
+    if network.prior != recipe.prior:
+        raise ConfigError(
+            f"teacher: {file} was trained on prior {network.prior.name!r}, "
+            f"not on {recipe.prior.name!r}."
+        )
     return network
