@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from amortes.nets.base import Hint
-from amortes.nets.transformer import Attention, Layer, Transformer
+from amortes.nets.transformer import Attention, Coordinate, Layer, Transformer
 
 
 def full_attention(attention: Attention, x: Tensor, visible: Tensor) -> Tensor:
@@ -35,18 +35,25 @@ def full_forward(
     def scalar(linear: nn.Linear, value: Tensor) -> Tensor:
         return value[..., None] * linear.weight[:, 0] + linear.bias
 
+    def coordinate(encoder: Coordinate, x: Tensor) -> Tensor:
+        weights = encoder.linear.weight.T  # of the value, of all cosines, of all sines
+        waves = (len(weights) - 1) // 2
+        cells = (2 * x - 1)[..., None] * weights[0] + encoder.linear.bias
+        for k in range(1, waves + 1):
+            cells = cells + (torch.pi * k * x).cos()[..., None] * weights[k]
+            cells = cells + (torch.pi * k * x).sin()[..., None] * weights[waves + k]
+        return cells
+
     def row(x_cells: Tensor, y_cell: Tensor) -> Tensor:
         return torch.cat([x_cells, y_cell.expand(b, -1)[:, None]], dim=1)  # b x c x E
 
-    rows = [
-        row(scalar(trunk.x, 2 * X[:, i] - 1), scalar(trunk.y, y[:, i])) for i in range(X.shape[1])
-    ]
-    rows += [row(scalar(trunk.x, 2 * p - 1), trunk.pending) for p in X_pending.unbind(1)]
+    rows = [row(coordinate(trunk.x, X[:, i]), scalar(trunk.y, y[:, i])) for i in range(X.shape[1])]
+    rows += [row(coordinate(trunk.x, p), trunk.pending) for p in X_pending.unbind(1)]
     if hint.x is not None or hint.f is not None:
-        x_cells = extra.no_x.expand(b, d, -1) if hint.x is None else scalar(extra.x, 2 * hint.x - 1)
+        x_cells = extra.no_x.expand(b, d, -1) if hint.x is None else coordinate(extra.x, hint.x)
         rows.append(row(x_cells, extra.no_f if hint.f is None else scalar(extra.f, hint.f)))
     context = len(rows)
-    rows += [row(scalar(trunk.x, 2 * x - 1), trunk.unknown) for x in Xq.unbind(1)]
+    rows += [row(coordinate(trunk.x, x), trunk.unknown) for x in Xq.unbind(1)]
     cells = torch.stack(rows, dim=1)  # b x r x c x E
 
     all_cells = torch.ones(d + 1, d + 1, dtype=torch.bool)

@@ -13,7 +13,7 @@ from amortes.prior.gp import named_prior
 from amortes.prior.tasks import TaskConfig, TaskStream
 from tests.nets.masked_transformer import full_forward
 
-SMALL = TransformerConfig(width=16, layers=3, heads=2, hidden=24, bars=40, gain_bars=21)
+SMALL = TransformerConfig(width=16, layers=3, heads=2, hidden=24, waves=3, bars=40, gain_bars=21)
 Answer = Callable[[Transformer, TransformerState, Tensor], Tensor]
 ANSWERS: dict[str, Answer] = {
     "predict": lambda network, state, Xq: network.predict(state, Xq).log_probs,
@@ -290,7 +290,7 @@ def test_weights_follow_the_seed() -> None:
     one, same = Transformer(SMALL, prior).state_dict(), Transformer(SMALL, prior).state_dict()
     other = Transformer(dataclasses.replace(SMALL, seed=1), prior).state_dict()
     assert all(torch.equal(one[key], same[key]) for key in one)
-    assert not torch.equal(one["base.x.weight"], other["base.x.weight"])
+    assert not torch.equal(one["base.x.linear.weight"], other["base.x.linear.weight"])
     assert torch.equal(one["borders"], other["borders"])
 
 
@@ -360,7 +360,15 @@ def test_bars_are_fine_where_optima_are() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"width": 0}, {"layers": 0}, {"heads": 0}, {"hidden": 0}, {"bars": 2}, {"gain_bars": 2}],
+    [
+        {"width": 0},
+        {"layers": 0},
+        {"heads": 0},
+        {"hidden": 0},
+        {"waves": -1},
+        {"bars": 2},
+        {"gain_bars": 2},
+    ],
 )
 def test_config_names_the_wrong_field(change: dict[str, int]) -> None:
     (field,) = change

@@ -47,12 +47,16 @@ class TransformerConfig:
     layers: int = 8
     heads: int = 4
     hidden: int = 512
+    # Frequencies at which a coordinate is seen, beside its value. The product of two such codes is
+    # a function of the distance, which plain attention would first have to learn.
+    waves: int = 0
     bars: int = 5000
     gain_bars: int = 500
     seed: int = 0  # of the initial weights
 
     def __post_init__(self) -> None:
-        least = {"width": 1, "layers": 1, "heads": 1, "hidden": 1, "bars": 3, "gain_bars": 3}
+        least = {"width": 1, "layers": 1, "heads": 1, "hidden": 1, "waves": 0}
+        least |= {"bars": 3, "gain_bars": 3}
         for field, low in least.items():
             if getattr(self, field) < low:
                 raise ConfigError(f"{field}: must be at least {low}, not {getattr(self, field)}.")
@@ -117,12 +121,28 @@ class Layer(nn.Module):
         return _normalise(x + self.mlp(x)), context
 
 
+class Coordinate(nn.Module):
+    """Encoder of a coordinate x in [0, 1]: linear in x and in its waves at k = 1..m half turns."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.waves = config.waves
+        self.linear = nn.Linear(1 + 2 * config.waves, config.width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Embed x, `...`: `... x E`."""
+        x = x[..., None]
+        angles = torch.pi * x * torch.arange(1, self.waves + 1, device=x.device)
+        embedded: Tensor = self.linear(torch.cat([2.0 * x - 1.0, angles.cos(), angles.sin()], -1))
+        return embedded
+
+
 class Trunk(nn.Module):
     """Encoders of the cells, and the layers."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.x = nn.Linear(1, config.width)
+        self.x = Coordinate(config)
         self.y = nn.Linear(1, config.width)
         self.pending = nn.Parameter(torch.randn(config.width))  # y cell of a point under evaluation
         self.unknown = nn.Parameter(torch.randn(config.width))  # y cell of a query
@@ -151,12 +171,12 @@ class Trunk(nn.Module):
 class HintRow(nn.Module):
     """Encoders of the optimum: the extra context row; a part not known is a learned embedding."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.x = nn.Linear(1, width)
-        self.f = nn.Linear(1, width)
-        self.no_x = nn.Parameter(torch.randn(width))
-        self.no_f = nn.Parameter(torch.randn(width))
+        self.x = Coordinate(config)
+        self.f = nn.Linear(1, config.width)
+        self.no_x = nn.Parameter(torch.randn(config.width))
+        self.no_f = nn.Parameter(torch.randn(config.width))
 
     def forward(self, hint: Hint, X: Tensor) -> Tensor:
         """The row, `b x 1 x c x E`, for datasets X, `b x n x d`."""
@@ -220,7 +240,7 @@ class Transformer(Network[TransformerState]):
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(config.seed)
             self.base, self.alpha = Trunk(config), Trunk(config)
-            self.hint_row = HintRow(config.width)
+            self.hint_row = HintRow(config)
             self.head = _head(config, config.bars)
             self.gain_head = _head(config, len(GAINS) * config.gain_bars)
         self.register_buffer("borders", _prior_borders(prior, config.bars))
@@ -272,8 +292,7 @@ class Transformer(Network[TransformerState]):
 
 def _rows(encoder: nn.Module, X: Tensor, y_cells: Tensor) -> Tensor:
     """Cells of rows: X `b x r x d` and embedded `b x r x E` make `b x r x c x E`."""
-    x_cells = encoder(2.0 * X[..., None] - 1.0)  # b x r x d x E
-    return torch.cat([x_cells, y_cells[:, :, None]], dim=2)
+    return torch.cat([encoder(X), y_cells[:, :, None]], dim=2)
 
 
 def _normalise(x: Tensor) -> Tensor:
