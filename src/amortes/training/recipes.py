@@ -117,15 +117,19 @@ def transformer(stage: Stage, prior: GPPrior) -> Recipe:
         name="transformer",
         stage=stage,
         network="transformer",
-        config=config_class("transformer")(width=64, layers=6, hidden=256, bars=1000),
+        config=config_class("transformer")(
+            width=64, layers=6, hidden=256, waves=12, bars=1000, gain_bars=200
+        ),
         prior=prior,
         tasks=TaskConfig(batch_size=32, num_queries=64),
-        steps=30_000,
+        steps=20_000,
         # With a hint the whole context is encoded again: more datasets are worth more than more
         # conditionings of the same ones.
         conditionings="one",
         pending_share=0.1,
-        lr=1e-3,
+        # AdamW, or Muon with smaller steps, stays for long where predictions ignore the points.
+        optimiser="muon",
+        lr=1e-2,
     )
 
 
