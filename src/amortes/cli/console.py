@@ -4,8 +4,8 @@ Results go to standard output, everything else to standard error, so that output
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
@@ -19,6 +19,8 @@ from rich.progress import (
 )
 from rich.table import Table
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+
 OUT = Console()
 ERR = Console(stderr=True)
 
@@ -28,6 +30,17 @@ EXIT_ERROR = 3  # an AmortesError: the message says what to do
 EXIT_INTERRUPTED = 130  # Ctrl-C or SIGTERM, as shells have it
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+
+def set_option(what: str) -> Callable[[Command], Command]:
+    """`--set NAME=VALUE`, as often as one likes, to change settings of `what`."""
+    return click.option(
+        "--set",
+        "overrides",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help=f"Change a setting of {what}; may be repeated. A wrong name lists all there are.",
+    )
 
 
 def progress(unit: str) -> Progress:

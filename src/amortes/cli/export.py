@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from amortes.cli.console import ERR, json_option, show_rows
+from amortes.cli.console import ERR, json_option, set_option, show_rows
 from amortes.cli.weights import card_rows
 from amortes.files import read_json
 from amortes.training.export import export as write_network
@@ -24,14 +24,7 @@ from amortes.training.run import Run
     type=click.Path(path_type=Path),
     help="JSON object to store as the scores of the card.",
 )
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Change a setting of the network on which no weights depend, for instance "
-    "landmarks.optima=64; may be repeated. A wrong name lists all there are.",
-)
+@set_option("the network on which no weights depend, for instance landmarks.optima=64")
 @json_option
 def export(
     run: Path,

@@ -5,12 +5,12 @@ import datetime
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from rich.progress import Progress
 
-from amortes.cli.console import ERR, OUT, json_option, progress, show_rows
+from amortes.cli.console import ERR, OUT, Command, json_option, progress, set_option, show_rows
 from amortes.cli.weights import Weights
 from amortes.errors import ConfigError
 from amortes.files import atomic_path
@@ -21,7 +21,6 @@ from amortes.training.bench import bench as measure
 from amortes.training.recipes import RECIPES, STAGES, Recipe, recipe
 from amortes.training.run import Run
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 POSITIVE = click.IntRange(min=1)
 
 
@@ -49,14 +48,7 @@ prior_option = click.option(
     show_default=True,
     help="Where functions come from.",
 )
-set_option = click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Change a setting of the recipe, for instance lr=3e-3 or tasks.batch_size=64; may be "
-    "repeated. A wrong name lists all there are.",
-)
+recipe_set_option = set_option("the recipe, for instance lr=3e-3 or tasks.batch_size=64")
 threads_option = click.option(
     "--threads", type=POSITIVE, help="Threads of torch.  [default: all cores]"
 )
@@ -77,7 +69,7 @@ run_options = _options(
         type=click.FloatRange(min=0),
         help="Stop after so long; the same command goes on.",
     ),
-    set_option,
+    recipe_set_option,
     click.option(
         "--corpus",
         "corpus_folder",
@@ -211,7 +203,7 @@ def alpha(
     "--stage", type=click.Choice(STAGES), default="base", show_default=True, help="Which stage."
 )
 @click.option("--steps", type=POSITIVE, default=10, show_default=True, help="Steps to time.")
-@set_option
+@recipe_set_option
 @threads_option
 @device_option
 @compile_option

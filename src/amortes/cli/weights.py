@@ -32,6 +32,7 @@ def card_rows(card: Card) -> list[dict[str, str]]:
             f"recipe {recipe['name']}, step {stage['step']} of {recipe['steps']}, "
             f"{tasks['min_context']}..{tasks['max_context']} points, "
             f"seed {recipe['seed']}, {stage['seconds'] / 3600:.2f} h"
+            f"{', gains of another network' * bool(stage.get('teacher'))}"
         )
     facts |= {f"score: {name}": str(value) for name, value in card.scores.items()}
     facts["licence"] = card.licence
