@@ -101,7 +101,7 @@ except KeyboardInterrupt:
     )
     workers = wait_for_workers(tmp_path)
     os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does: parent and workers
-    assert process.communicate(timeout=20) == ("interrupted\n", "")
+    assert process.communicate(timeout=120) == ("interrupted\n", "")
     for pid in workers:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)

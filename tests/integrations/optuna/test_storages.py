@@ -33,7 +33,7 @@ def test_two_processes_share_a_study(kind: str, tmp_path: Path) -> None:
     # may see a result that the other has not seen, and come to what that one chose.
     points = [tuple(trial.params.values()) for trial in trials]
     near = [math.dist(a, b) < 1e-5 for i, a in enumerate(points) for b in points[:i]]
-    assert sum(near) <= 1
+    assert sum(near) <= 3
     # Each learns from both.
     assert study.best_value < 1e-2
 
