@@ -82,9 +82,12 @@ def test_closing_ends_the_workers_at_once(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_an_interrupt_ends_all_processes_without_a_word(tmp_path: Path) -> None:
+    # Shells let programs in the background ignore Ctrl-C, and these tests may be one.
     program = """
+import signal
 from amortes.prior.engines import local_engine
 from tests.prior.test_engines import announce_and_sleep
+signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
     list(local_engine(2)(announce_and_sleep, range(1, 9)))
 except KeyboardInterrupt:
