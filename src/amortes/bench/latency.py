@@ -6,9 +6,7 @@ says what to evaluate next is taken, on one thread:
 
     amortes                    `Optimizer.ask`: condition the network, maximise the gain
     MAP GP + LogEI, GIBBON     BoTorch: fit `SingleTaskGP`, maximise by `optimize_acqf`
-    fully Bayesian GP + JES    MCMC over hyperparameters; optional, as it takes minutes: once with
-                               BoTorch's defaults, once as in the benchmarks, with fewer starts
-                               for sampled optima, which costs nothing in accuracy
+    fully Bayesian GP + JES    MCMC over hyperparameters; optional, as it takes minutes
 
 The others are those of the benchmarks (`amortes.bench.methods`), with the paper's 128 raw samples
 and 10 restarts. What a user waits for once, to import amortes and load the network, and the memory
@@ -35,9 +33,8 @@ from amortes.prior.tasks import TaskConfig, TaskStream
 from amortes.threads import single_thread
 
 OURS, LOGEI, GIBBON = "amortes", "MAP GP + LogEI", "MAP GP + GIBBON"
-FULLY_BAYESIAN, TRIMMED = "fully Bayesian GP + JES", "the same, fewer starts"
-POINT_MODELS = {LOGEI: "map-logei", GIBBON: "map-gibbon"}
-SAMPLED_MODELS = {FULLY_BAYESIAN: "fb-jes-20", TRIMMED: "fb-jes"}
+FULLY_BAYESIAN = "fully Bayesian GP + JES"
+OTHERS = {LOGEI: "map-logei", GIBBON: "map-gibbon", FULLY_BAYESIAN: "fb-jes"}
 
 
 @dataclass(frozen=True)
@@ -88,17 +85,18 @@ def compare(
 ) -> Iterator[Row]:
     """A row for each number of points and method; medians of `repeats` datasets, MCMC of one."""
     methods = {OURS: ours(network)}
-    for name, method in (POINT_MODELS | (SAMPLED_MODELS if fully_bayesian else {})).items():
-        methods[name] = other(method, d)
+    for name in OTHERS:
+        if fully_bayesian or name != FULLY_BAYESIAN:
+            methods[name] = other(OTHERS[name], d)
     with single_thread():
         for n in points:
             times: dict[str, list[Seconds]] = {name: [] for name in methods}
             for i, (X, y) in enumerate(draw(network, d, n, repeats + 1, seed)):
-                for name, suggest in methods.items():
-                    if i == 0:
-                        suggest(X, y, seed)  # what is only slow once, such as to compile
-                    elif i == 1 or name not in SAMPLED_MODELS:
-                        times[name].append(suggest(X, y, seed + i))
+                for name, method in methods.items():
+                    if i == 0 and name != FULLY_BAYESIAN:
+                        method(X, y, seed)  # what is only slow once
+                    elif i <= 1 or name != FULLY_BAYESIAN:
+                        times[name].append(method(X, y, seed + i))
             yield from rows(n, times)
 
 

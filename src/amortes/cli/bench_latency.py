@@ -73,7 +73,7 @@ def latency(
     start = measure_start(d, max(points)) if weights is None else None
     rows = []
     with progress("rows") as bar:
-        task = bar.add_task("measuring", total=len(points) * (5 if fully_bayesian else 3), note="")
+        task = bar.add_task("measuring", total=len(points) * (4 if fully_bayesian else 3), note="")
         for row in compare(
             network,
             d=d,

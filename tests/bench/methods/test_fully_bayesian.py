@@ -15,7 +15,7 @@ def test_conduct_logei() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("acquisition", ["ei", "logei", "mes", "jes", "jes-20", "pes"])
+@pytest.mark.parametrize("acquisition", ["ei", "logei", "mes", "jes", "pes"])
 def test_conduct(acquisition: str) -> None:
     check_conduct(factory(acquisition), Quadratic(2), near=0.1)
 

@@ -7,7 +7,6 @@ fb-ei     EI over the best mean of the mixture at an observed point (why: see `m
 fb-logei  the logarithm of that average: the same maximiser, but easier to climb
 fb-mes    GIBBON with `MAXIMA` Gumbel samples of the maximum for each setting
 fb-jes    JES with `OPTIMA` optima for each setting, 64 in all as for `map-jes`
-fb-jes-20 the same, each of them found from BoTorch's own 20 starts instead of 8
 fb-pes    PES by expectation propagation, with as many optima
 
 BoTorch's PES counts observation noise as part of the function once a point is scored (its
@@ -28,14 +27,7 @@ from torch import Tensor
 
 from amortes.acquisition.pool import Score, evaluate
 from amortes.acquisition.units import Units
-from amortes.bench.methods.botorch_search import (
-    BOTORCH_PATH_RESTARTS,
-    PATH_RESTARTS,
-    best_candidate,
-    candidates,
-    optima,
-    seeded,
-)
+from amortes.bench.methods.botorch_search import best_candidate, candidates, optima, seeded
 from amortes.bench.methods.ensemble_gains import EnsembleGibbon, EnsemblePES
 from amortes.bench.methods.model_based import ModelBased
 from amortes.bench.methods.paper_gp import PaperGP, fit
@@ -46,7 +38,7 @@ CHUNK = 128
 
 
 class FullyBayesian(ModelBased[PaperGP]):
-    """One run with the acquisition ei, logei, mes, jes, jes-20 or pes."""
+    """One run with the acquisition ei, logei, mes, jes or pes."""
 
     def __init__(self, problem: Problem, seed: int, acquisition: str) -> None:
         super().__init__(problem, seed)
@@ -74,9 +66,8 @@ class FullyBayesian(ModelBased[PaperGP]):
         if self.acquisition == "mes":
             points = candidates(self.d, self.pool)
             return EnsembleGibbon(model, points, num_mv_samples=MAXIMA)
-        restarts = BOTORCH_PATH_RESTARTS if self.acquisition == "jes-20" else PATH_RESTARTS
-        x_star, f_star = optima(model, self.d, self.pool, OPTIMA, restarts)
-        if self.acquisition in ("jes", "jes-20"):
+        x_star, f_star = optima(model, self.d, self.pool, OPTIMA)
+        if self.acquisition == "jes":
             return qJointEntropySearch(model, x_star, f_star)
         return EnsemblePES(model, x_star)
 

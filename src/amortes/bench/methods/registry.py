@@ -25,7 +25,6 @@ METHODS: dict[str, str] = {
     "fb-logei": "fully Bayesian Gaussian process (NUTS, the paper's prior), LogEI",
     "fb-mes": "fully Bayesian Gaussian process (NUTS, the paper's prior), GIBBON",
     "fb-jes": "fully Bayesian Gaussian process (NUTS, the paper's prior), JES",
-    "fb-jes-20": "the same with BoTorch's own effort to find sampled optima; slower, no better",
     "fb-pes": "fully Bayesian Gaussian process (NUTS, the paper's prior), PES",
     "optuna-tpe": "Optuna's tree-structured Parzen estimator",
     "optuna-gp": "Optuna's Gaussian process",
