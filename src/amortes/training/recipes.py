@@ -127,7 +127,7 @@ def transformer(stage: Stage, prior: GPPrior) -> Recipe:
         # conditionings of the same ones.
         conditionings="one",
         pending_share=0.1,
-        # AdamW, or Muon with smaller steps, stays for long where predictions ignore the points.
+        # With a tenth of this, predictions ignore the points for hundreds of steps (docs/log.md).
         optimiser="muon",
         lr=1e-2,
     )
