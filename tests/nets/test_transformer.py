@@ -358,11 +358,14 @@ def test_bars_are_fine_where_optima_are() -> None:
     assert widths.min() > 1e-4
 
 
-@pytest.mark.parametrize("field", ["width", "layers", "heads", "hidden", "waves", "bars"])
+TOO_SMALL = {"width": 0, "layers": 0, "heads": 0, "hidden": 0, "waves": -1}
+TOO_SMALL |= {"bars": 2, "gain_bars": 2}
+
+
+@pytest.mark.parametrize("field", TOO_SMALL)
 def test_config_names_the_wrong_field(field: str) -> None:
-    too_small = {"bars": 2, "waves": -1}.get(field, 0)
     with pytest.raises(ConfigError, match=f"^{field}: must be at least"):
-        TransformerConfig(**{field: too_small})
+        TransformerConfig(**{field: TOO_SMALL[field]})
 
 
 def test_config_wants_whole_heads() -> None:
