@@ -1,6 +1,7 @@
 import pytest
 
 from amortes.bench.problems.registry import PROBLEMS
+from amortes.bench.report.names import panel
 from amortes.bench.suites import METHODS, SUITES, plan
 from amortes.errors import ConfigError
 
@@ -17,6 +18,15 @@ def test_the_papers_suite() -> None:
         assert run.iterations == (50 if run.problem.startswith("hpob") else 100)
     assert len(runs) == len(METHODS) * (12 * 10 + 32 * 5)
     assert len(set(runs)) == len(runs)
+
+
+def test_the_suite_for_times_has_every_problem_of_the_papers_table() -> None:
+    runs = plan("runtime")
+    problems = {panel(run.problem) for run in runs}
+    assert len(problems) == 15
+    assert {"hpob-5971", "lcbench-car", "hartmann6"} <= problems
+    for acquisition in ("pes", "mes", "jes"):
+        assert {acquisition, f"fb-{acquisition}", "map-logei"} <= {run.method for run in runs}
 
 
 def test_everything_advances_evenly_by_seed() -> None:

@@ -54,6 +54,21 @@ SUITES: dict[str, Suite] = {
         methods=("jes", "logei", "jes@kernel-paper", "map-logei", "optuna-tpe", "random"),
     ),
     "paper": Suite(parts=(_SYNTHETIC, _LCBENCH, _HPOB)),
+    # One task of each HPO-B space; for times, so with one worker on a machine without other work.
+    "runtime": Suite(
+        parts=(
+            Part(
+                problems=(
+                    *("branin", "hartmann4", "hartmann6", "ackley5", "ackley8"),
+                    *lcbench.TASKS,
+                    *(f"hpob-{space}-{tasks[0]}" for space, tasks in hpob.TASKS.items()),
+                ),
+                iterations=20,
+                seeds=(0,),
+            ),
+        ),
+        methods=("pes", "mes", "jes", "map-logei", "fb-pes", "fb-mes", "fb-jes"),
+    ),
 }
 
 

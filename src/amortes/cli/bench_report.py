@@ -39,14 +39,15 @@ FIGURES = (
     "traces",
 )
 FILE = click.Path(dir_okay=False, path_type=Path)
+RESULTS = click.Path(path_type=Path)
 
 
 @click.command()
-@click.argument("results", type=click.Path(path_type=Path))
+@click.argument("results", nargs=-1, required=True, type=RESULTS)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where to write.  [default: the folder `report` beside the results]",
+    help="Where to write.  [default: the folder `report` beside the first results]",
 )
 @click.option("--only", type=click.Choice(NAMES), help="This section only, without the page.")
 @click.option("--figure", type=click.Choice(FIGURES), help="This figure only, and its numbers.")
@@ -56,17 +57,27 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     help="Published curves to draw beside ours.  [default: those of the α-PFN paper]",
 )
 @click.option("--no-anchors", is_flag=True, help="Draw no published curves.")
-@click.option("--traces", type=FILE, help="A trace ablation as JSON: problem, method, curve.")
+@click.option(
+    "--traces",
+    type=RESULTS,
+    help="A sweep by networks trained on different traces, for the trace ablation.",
+)
+@click.option(
+    "--timed",
+    type=RESULTS,
+    help="A sweep that ran alone, for the runtimes.  [default: RESULTS]",
+)
 def report(
-    results: Path,
+    results: tuple[Path, ...],
     out: Path | None,
     only: str | None,
     figure: str | None,
     anchors: Path | None,
     no_anchors: bool,
     traces: Path | None,
+    timed: Path | None,
 ) -> None:
-    """Make a report from RESULTS, the folder (or results.csv) that `amortes bench run` wrote.
+    """Make a report from RESULTS, folders (or their results.csv) that `amortes bench run` wrote.
 
     Writes index.html, which needs no other file and no network, figures as PNG and SVG, their
     numbers as CSV, and tables as Markdown. Works on unfinished sweeps and says what is missing.
@@ -76,21 +87,22 @@ def report(
       amortes bench report runs/sweep
       amortes bench report runs/sweep --only regret --out out/regret
       amortes bench report runs/sweep --figure regret-gp --no-anchors
-      amortes bench report runs/sweep --traces ablation.json
+      amortes bench report runs/ours runs/baselines --timed runs/runtime --traces runs/traces
     """
     from amortes.bench.report.published import Published, load_published
     from amortes.bench.report.results import load_results
-    from amortes.bench.report.study import Study, load_traces
+    from amortes.bench.report.study import Study
     from amortes.bench.report.write import write_figure, write_report, write_section
 
     if anchors and no_anchors:
         raise click.UsageError("--anchors and --no-anchors exclude each other.")
     study = Study(
-        load_results(results),
+        load_results(*results),
         Published() if no_anchors else load_published(anchors),
-        load_traces(traces) if traces else {},
+        traces=load_results(traces) if traces else None,
+        timed=load_results(timed) if timed else None,
     )
-    folder = out or (results if results.is_dir() else results.parent) / "report"
+    folder = out or (results[0] if results[0].is_dir() else results[0].parent) / "report"
     if only is None and figure is None:
         written = write_report(study, folder)
         lines = [f"Wrote {written[0]} and {len(written) - 1} figures and tables"]

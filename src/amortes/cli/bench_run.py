@@ -19,7 +19,7 @@ from amortes.cli.sweeping import (
 if TYPE_CHECKING:
     from amortes.bench.results import Run
 
-SUITES = ("synthetic", "noise", "lcbench", "hpob", "sklearn", "mini", "paper")
+SUITES = ("synthetic", "noise", "lcbench", "hpob", "sklearn", "mini", "paper", "runtime")
 
 
 @click.command()

@@ -32,8 +32,26 @@ def test_a_sweep(tmp_path: Path) -> None:
     assert one.seconds.shape == (29, 3)
     assert results.versions == ["0.1.0"]
     assert results.commits == ["0123456789abcdef"]
-    assert results.environment["python"] == "3.11"
+    assert [environment["python"] for environment in results.environments] == ["3.11"]
     assert load_results(tmp_path / "results.csv").problems == results.problems
+
+
+def test_several_sweeps_are_one(tmp_path: Path) -> None:
+    write_sweep(tmp_path / "a", problems=["branin"], methods=["jes"])
+    write_sweep(tmp_path / "b", problems=["branin", "ackley5"], methods=["random"], seeds=2)
+    results = load_results(tmp_path / "a", tmp_path / "b" / "results.csv")
+    assert {p: results.on(p) for p in results.problems} == {
+        "branin": ["jes", "random"],
+        "ackley5": ["random"],
+    }
+    assert len(results.environments) == 2
+    assert results.notes == []
+    again = load_results(tmp_path / "a", tmp_path / "a")
+    assert len(again.runs) == 3
+    assert "repeat an iteration" in again.notes[0]
+    write(tmp_path, HEADER)
+    with pytest.raises(FileError, match="no results"):
+        load_results(tmp_path / "a", tmp_path)
 
 
 def test_rows_out_of_order_repeated_and_unfinished(tmp_path: Path) -> None:
@@ -48,7 +66,7 @@ def test_rows_out_of_order_repeated_and_unfinished(tmp_path: Path) -> None:
     assert one.value.tolist() == [1.0, 1.6]
     assert len(results.notes) == 2
     assert np.isnan(one.seconds).all()
-    assert results.environment is None
+    assert results.environments == []
 
 
 def test_weights(tmp_path: Path) -> None:

@@ -1,6 +1,3 @@
-import json
-from pathlib import Path
-
 import pytest
 
 from amortes.bench.report.ablation_sections import traces_section, variants_section
@@ -10,8 +7,7 @@ from amortes.bench.report.curves import Curves
 from amortes.bench.report.published import load_published, read_curve
 from amortes.bench.report.results import Results
 from amortes.bench.report.sections import FIGURES, SECTIONS
-from amortes.bench.report.study import Study, load_traces
-from amortes.errors import FileError
+from amortes.bench.report.study import Study
 from tests.bench.report.fake import results, run
 
 CURVE = {"mean": [0.0] * 9 + [-1.5], "sem": [0.1] * 10}
@@ -105,11 +101,10 @@ def test_other_weights(study: Study) -> None:
     assert titles == ["Branin, 2-D: JES", "Hartmann, 4-D: JES"]
 
 
-def test_traces(tmp_path: Path) -> None:
-    path = tmp_path / "traces.json"
-    path.write_text(json.dumps({"branin": {"jes": CURVE, "jes@uniform": CURVE}}))
-    study = Study(LONE.results, load_published(), load_traces(path))
-    section = traces_section(study)
+def test_traces() -> None:
+    methods = ("jes", "jes@runs/uniform.safetensors")
+    traces = results(*(run("branin", method, 0, [0.0], regret=[0.9]) for method in methods))
+    section = traces_section(Study(LONE.results, load_published(), traces=traces))
     labels = {row[1] for row in section.tables[0].rows}
     assert labels == {
         "amortes JES",
@@ -117,9 +112,16 @@ def test_traces(tmp_path: Path) -> None:
         "published α-PFN JES",
         "published α-PFN JES @uniform",
     }
-    path.write_text("[1, 2]")
-    with pytest.raises(FileError, match="trace ablation"):
-        load_traces(path)
+    assert traces_section(LONE).empty
+
+
+def test_times_may_come_from_a_sweep_of_their_own() -> None:
+    fast = results(run("branin", "jes", 0, [0.0], seconds=[(0.5, 0.5, 0.5)]))
+    slow = results(run("branin", "jes", 0, [0.0], seconds=[(7.0, 0.5, 0.5)]))
+    for study in (Study(slow, timed=fast), Study(fast)):
+        (drawing,) = SECTIONS["runtime"](study).drawings
+        (row,) = drawing.data.rows
+        assert dict(zip(drawing.data.columns, row, strict=True))["total"] == "1"
 
 
 def test_speed_ups_are_a_table_of_problems_and_acquisitions() -> None:

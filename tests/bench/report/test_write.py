@@ -114,7 +114,7 @@ def test_themes(report: tuple[Path, list[Path]], page: Page) -> None:
 
 def test_text_from_the_results_is_escaped(study: Study) -> None:
     spoiled = Study(
-        type(study.results)(runs=study.results.runs[:1], environment={"cpu": "</pre><b>&"})
+        type(study.results)(runs=study.results.runs[:1], environments=[{"cpu": "</pre><b>&"}])
     )
     page = Page(render(spoiled, []))
     assert not page.all("b")

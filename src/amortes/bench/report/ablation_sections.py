@@ -2,8 +2,9 @@
 
 from amortes.bench.report.curve_figures import curve_table, draw_noise, draw_variants
 from amortes.bench.report.curve_sections import checkpoint_table, plain
-from amortes.bench.report.curves import LABELS, Curves
+from amortes.bench.report.curves import LABELS, Curves, all_curves
 from amortes.bench.report.names import PLAIN_NOISE, family, is_ours, noise_of, parse_method
+from amortes.bench.report.results import Results
 from amortes.bench.report.study import Drawing, Section, Study
 
 
@@ -76,7 +77,10 @@ def variants_section(study: Study) -> Section:
 
 def traces_section(study: Study) -> Section:
     """The trace ablation: what training on traces that look like optimisation buys."""
-    used = {parse_method(m).acquisition for methods in study.traces.values() for m in methods}
+    results = study.traces or Results([])
+    synthetic = [problem for problem in results.problems if family(problem) == "synthetic"]
+    curves = all_curves(results, synthetic)
+    used = {parse_method(m).acquisition for methods in curves.values() for m in methods}
     published = {
         problem: {
             name: curve
@@ -90,7 +94,7 @@ def traces_section(study: Study) -> Section:
         "Trace ablation",
         "Lower is better: networks trained on traces that look like optimisation runs and on "
         "others, such as uniform points; dashed as published.",
-        study.traces,
+        curves,
         published,
         plain="optimisation traces",
         caption="log10 inference regret; colours are what networks were trained on.",

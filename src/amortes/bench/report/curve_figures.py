@@ -165,7 +165,7 @@ def draw_variants(curves: Curves, published: Curves, *, ylabel: str, plain: str)
                 band=not dashed,
             )
             draw_curve(ax, name, methods[name], style)
-            label = f"{MODELS[parsed[name].model]}, {parsed[name].weights or plain}"
+            label = f"{MODELS[parsed[name].model]}, {parsed[name].weights_label or plain}"
             handles.setdefault(label, Line2D([], [], **style.options()))
     legend(figure, list(handles.values()), list(handles), 4)
     return figure

@@ -9,6 +9,7 @@ the published curves of the alpha-PFN and of its GP baseline.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import PurePath
 
 SYNTHETIC = {
     "branin": "Branin, 2-D",
@@ -77,6 +78,11 @@ class Method:
         return column if column in COLUMNS else ""
 
     @property
+    def weights_label(self) -> str:
+        """The name of the weights; of a file, without folder and ending."""
+        return PurePath(self.weights).name.removesuffix(".safetensors")
+
+    @property
     def label(self) -> str:
         """For legends and tables."""
         if self.model == "other":
@@ -85,7 +91,7 @@ class Method:
             acquisition = "MES (GIBBON)"
         else:
             acquisition = ACQUISITIONS.get(self.acquisition, self.acquisition)
-        weights = f" @{self.weights}" if self.weights else ""
+        weights = f" @{self.weights_label}" if self.weights else ""
         return f"{MODELS[self.model]} {acquisition}{weights}"
 
 

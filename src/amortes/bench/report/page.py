@@ -115,7 +115,7 @@ def _section(section: Section) -> str:
 
 def _figure(section: Section, drawing: Drawing) -> str:
     svg = inline_svg(drawing.svg, drawing.name, drawing.caption)
-    traces = " --traces TRACES.json" if section.name == "traces" else ""
+    traces = " --traces TRACES" if section.name == "traces" else ""
     command = f"amortes bench report RESULTS{traces} --figure {drawing.name}"
     return f"""<figure id="figure-{drawing.name}">
 <div class="scroll">
@@ -148,10 +148,11 @@ def _weights(study: Study) -> str:
 
 
 def _environment(study: Study) -> str:
-    if study.results.environment is None:
+    found = study.results.environments
+    if not found:
         return "<p>The results came without a description of the machine.</p>"
-    text = html.escape(json.dumps(study.results.environment, indent=2, ensure_ascii=False))
-    return f"<details><summary>Environment</summary><pre>{text}</pre></details>"
+    text = "\n".join(json.dumps(one, indent=2, ensure_ascii=False) for one in found)
+    return f"<details><summary>Environment</summary><pre>{html.escape(text)}</pre></details>"
 
 
 def _list(lines: Sequence[str]) -> str:

@@ -56,11 +56,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Results:
-    """All runs of a sweep."""
+    """All runs of a sweep, or of several."""
 
     runs: Sequence[Run]
-    source: str = ""
-    environment: Any = None
+    environments: Sequence[Any] = ()
+    """What each sweep says about its machine."""
     versions: Sequence[str] = ()
     commits: Sequence[str] = ()
     weights: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -96,38 +96,41 @@ class Results:
         return [method for method in self.methods if self.seeds(problem, method)]
 
 
-def load_results(source: Path) -> Results:
-    """Read a sweep's folder, or its results.csv; environment.json beside it if there is one."""
-    path = source / "results.csv" if source.is_dir() else source
-    if not path.is_file():
-        raise FileError(
-            f"{path} does not exist. Give the folder that `amortes bench run` wrote, or its "
-            "results.csv."
-        )
-    rows, versions, commits, weights, incomplete = _read(path)
-    if not rows:
-        raise FileError(f"{path} has no results: no row has a value or a regret.")
-    duplicates = sum(len(cell) for cell in rows.values())
-    runs = [_run(key, cell) for key, cell in rows.items()]
-    duplicates -= sum(len(run.iteration) for run in runs)
+def load_results(*sources: Path) -> Results:
+    """Read the folders of sweeps, or their results.csv; environment.json where there is one.
+
+    What several of them have is as if it were in one file.
+    """
+    paths = [source / "results.csv" if source.is_dir() else source for source in sources]
+    found = _Found()
+    for path in paths:
+        _read(path, found)
+    runs = [_run(key, rows) for key, rows in found.rows.items()]
+    duplicates = sum(map(len, found.rows.values())) - sum(len(run.iteration) for run in runs)
     notes = []
-    if incomplete:
-        notes.append(f"{incomplete} rows have neither value nor regret and are left out.")
+    if found.incomplete:
+        notes.append(f"{found.incomplete} rows have neither value nor regret and are left out.")
     if duplicates:
         notes.append(f"{duplicates} rows repeat an iteration of a run; the last one counts.")
+    weights = {method: sorted(d) for method, d in found.weights.items() if d != {""}}
     for method, digests in weights.items():
         if len(digests) > 1:
-            found = ", ".join(digest or "not recorded" for digest in digests)
-            notes.append(f"{method}: its runs were made with different weights ({found}).")
-    environment = path.parent / "environment.json"
+            listed = ", ".join(digest or "not recorded" for digest in digests)
+            notes.append(f"{method}: its runs were made with different weights ({listed}).")
+    folders = [path.parent for path in paths]
     return Results(
         runs=runs,
-        source=source.name,
-        environment=read_json(environment) if environment.is_file() else None,
-        versions=sorted(versions),
-        commits=sorted(commits),
+        environments=[
+            read_json(path) for folder in folders if (path := folder / "environment.json").is_file()
+        ],
+        versions=sorted(found.versions - {""}),
+        commits=sorted(found.commits - {""}),
         weights=weights,
-        failures=[_failure(file) for file in sorted((path.parent / "failures").glob("*.txt"))],
+        failures=[
+            _failure(file)
+            for folder in folders
+            for file in sorted((folder / "failures").glob("*.txt"))
+        ],
         notes=notes,
     )
 
@@ -136,14 +139,25 @@ Key = tuple[str, str, int]
 Row = tuple[int, float, float, float, float, float, int, float, str]
 
 
-def _read(
-    path: Path,
-) -> tuple[dict[Key, list[Row]], set[str], set[str], dict[str, list[str]], int]:
-    rows: dict[Key, list[Row]] = defaultdict(list)
-    versions: set[str] = set()
-    commits: set[str] = set()
-    weights: dict[str, set[str]] = defaultdict(set)
-    incomplete = 0
+@dataclass
+class _Found:
+    """What the files read so far have."""
+
+    rows: dict[Key, list[Row]] = field(default_factory=lambda: defaultdict(list))
+    versions: set[str] = field(default_factory=set)
+    commits: set[str] = field(default_factory=set)
+    weights: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    incomplete: int = 0
+
+
+def _read(path: Path, found: _Found) -> None:
+    """Add what a results.csv has."""
+    if not path.is_file():
+        raise FileError(
+            f"{path} does not exist. Give the folder that `amortes bench run` wrote, or its "
+            "results.csv."
+        )
+    complete = False
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.reader(file)
         header = next(reader, [])
@@ -160,11 +174,11 @@ def _read(
                 text = {name: cells[i] for name, i in place.items()}
                 value, regret = _number(text["value"]), _number(text["regret"])
                 if math.isnan(value) and math.isnan(regret):
-                    incomplete += 1
+                    found.incomplete += 1
                     continue
                 key = canonical(text["problem"]), text["method"], int(text["seed"])
                 fit, search, recommend = (_number(text.get(name, "")) for name in SECONDS)
-                rows[key].append(
+                found.rows[key].append(
                     (
                         int(text["iteration"]),
                         value,
@@ -182,11 +196,12 @@ def _read(
                     f"{path}, line {reader.line_num}: {error}. Delete the line, or run again "
                     "what wrote it."
                 ) from error
-            versions.add(text.get("version", ""))
-            commits.add(text.get("commit", ""))
-            weights[text["method"]].add(text.get("weights", ""))
-    used = {method: sorted(digests) for method, digests in weights.items() if digests != {""}}
-    return rows, versions - {""}, commits - {""}, used, incomplete
+            complete = True
+            found.versions.add(text.get("version", ""))
+            found.commits.add(text.get("commit", ""))
+            found.weights[text["method"]].add(text.get("weights", ""))
+    if not complete:
+        raise FileError(f"{path} has no results: no row has a value or a regret.")
 
 
 def _failure(path: Path) -> str:

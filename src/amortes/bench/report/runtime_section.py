@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from amortes.bench.report.comparison_figures import draw_runtime
 from amortes.bench.report.names import panel_label, parse_method, versus
+from amortes.bench.report.results import Results
 from amortes.bench.report.runtime import SpeedUp, Timing, panels, speed_ups, timing
 from amortes.bench.report.study import Drawing, Section, Study, join
 from amortes.bench.report.tables import Table, seconds, times
@@ -12,7 +13,7 @@ from amortes.bench.report.tables import Table, seconds, times
 
 def runtime_section(study: Study) -> Section:
     """Seconds per iteration."""
-    results = study.results
+    results = study.timed or study.results
     timed = {
         method: {
             name: one
@@ -45,7 +46,7 @@ def runtime_section(study: Study) -> Section:
             )
         ],
         tables=tables,
-        notes=_thread_notes(study),
+        notes=_thread_notes(results),
     )
 
 
@@ -120,9 +121,9 @@ def _speed_table(found: Sequence[SpeedUp]) -> Table:
     )
 
 
-def _thread_notes(study: Study) -> list[str]:
+def _thread_notes(results: Results) -> list[str]:
     threads: dict[str, set[str]] = {}
-    for run in study.results.runs:
+    for run in results.runs:
         threads.setdefault(run.threads or "unknown", set()).add(run.method)
     if len(threads) == 1:
         return [f"Threads per run: {next(iter(threads))}."]

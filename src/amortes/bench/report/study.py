@@ -3,27 +3,27 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from amortes.bench.report.curves import Curves, all_curves
-from amortes.bench.report.names import FAMILIES, canonical, family
-from amortes.bench.report.published import Published, read_curve
+from amortes.bench.report.names import FAMILIES, family
+from amortes.bench.report.published import Published
 from amortes.bench.report.results import Results
 from amortes.bench.report.style import svg_text
 from amortes.bench.report.tables import Table
-from amortes.errors import FileError
-from amortes.files import read_json
 
 
 @dataclass(frozen=True)
 class Study:
-    """The results of a sweep, what was published, and a trace ablation if there is one."""
+    """The results of sweeps, and what was published."""
 
     results: Results
     published: Published = field(default_factory=Published)
-    traces: Curves = field(default_factory=dict)
+    traces: Results | None = None
+    """A sweep by networks that were trained on different traces, if there is one."""
+    timed: Results | None = None
+    """A sweep to take times from, one that ran alone; without one, `results`."""
 
     @cached_property
     def curves(self) -> Curves:
@@ -71,24 +71,6 @@ class Section:
     def empty(self) -> bool:
         """Whether the results have nothing for it."""
         return not self.drawings and not self.tables
-
-
-def load_traces(path: Path) -> Curves:
-    """A trace ablation: {problem: {"jes": curve, "jes@uniform": curve, ...}}.
-
-    A curve is {"mean": [...], "sem": [...], "iter": [...]} in log10 inference regret.
-    """
-    content = read_json(path)
-    try:
-        return {
-            canonical(problem): {name: read_curve(curve) for name, curve in methods.items()}
-            for problem, methods in content.items()
-        }
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise FileError(
-            f"{path} is not a trace ablation ({error!r}): expected "
-            '{"branin": {"jes": {"mean": [...], "sem": [...]}, "jes@uniform": ...}}.'
-        ) from error
 
 
 def join(names: Iterable[str]) -> str:
