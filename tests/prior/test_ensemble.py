@@ -15,7 +15,6 @@ from amortes.prior.ensemble import (
     Run,
     greedy,
     maximise,
-    one_core,
     regret,
     run_candidate,
     select,
@@ -203,22 +202,3 @@ def test_a_file_that_is_no_ensemble_is_named(text: str, tmp_path: Path) -> None:
     source.write_text(text)
     with pytest.raises(FileError, match=r"ensemble\.json"):
         Ensemble.load(source)
-
-
-def test_one_core_restores_the_threads() -> None:
-    before = torch.get_num_threads()
-    seen = []
-
-    def fail_on_one_core() -> None:
-        with one_core():
-            seen.append(torch.get_num_threads())
-            raise KeyError
-
-    try:
-        torch.set_num_threads(2)
-        with pytest.raises(KeyError):
-            fail_on_one_core()
-        assert seen == [1]
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)

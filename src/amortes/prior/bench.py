@@ -13,11 +13,12 @@ from torch import Tensor
 
 from amortes.prior import ensemble as first_order_ensemble
 from amortes.prior import newton
-from amortes.prior.ensemble import Ensemble, one_core, values_at
+from amortes.prior.ensemble import Ensemble, values_at
 from amortes.prior.gp import GPPrior
 from amortes.prior.newton import NewtonConfig, Optimum
 from amortes.prior.paths import Paths
 from amortes.random import derive_seeds
+from amortes.threads import single_thread
 
 TOLERANCE = 1e-5  # a path counts as solved when its value is this close to the reference
 REFERENCE_CHUNK = 10  # paths; the reference search takes 20 MB per tensor and this many paths
@@ -84,7 +85,7 @@ def compare(
     `reference` has one value per path, as from `reference_values`.
     """
     few = paths[:ensemble_paths]
-    with one_core():
+    with single_thread():
         newton.maximise(paths[:1])  # warm up: starting points, first use of kernels
         fast = _Measurement.of("newton", newton.maximise, paths)
         reference = reference.maximum(fast.values)

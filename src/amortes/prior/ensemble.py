@@ -13,11 +13,10 @@ of each fold's ensemble on the paths it has not seen says how far to trust it.
 Reference: Rakotoarison et al. (ICML 2026), "α-PFN: Fast Entropy Search via In-Context Learning".
 """
 
-import contextlib
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from amortes.prior.first_order import FirstOrderConfig
 from amortes.prior.newton import Optimum
 from amortes.prior.paths import Paths
 from amortes.random import derive_seeds, generator
+from amortes.threads import single_thread
 
 MAX_SECONDS = 10.0  # per path, as in the paper
 TARGET = 1e-6
@@ -122,17 +122,6 @@ def values_at(paths: Paths, x: Tensor) -> Tensor:
     return paths.to(torch.float64)(x.double()[:, None]).squeeze(1)
 
 
-@contextlib.contextmanager
-def one_core() -> Iterator[None]:
-    """Run torch on one thread, so that `time.thread_time` is the time a path takes on one core."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """What one candidate did; fewer entries than there are paths if it was abandoned."""
@@ -174,7 +163,7 @@ def _run(paths: Paths, config: FirstOrderConfig, seed: int, max_seconds: float) 
     group = first_order.batch_size(paths, config)
     values: list[float] = []
     seconds: list[float] = []
-    with one_core():
+    with single_thread():  # so that `time.thread_time` is the time on one core
         for i in range(0, paths.b, group):
             part = paths[i : i + group]
             begin = time.thread_time()
