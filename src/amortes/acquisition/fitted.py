@@ -27,6 +27,7 @@ from torch import Tensor
 from amortes.acquisition.latent import (
     correlation,
     lengthscale,
+    mean,
     noise_sd,
     observed_mean,
     rough_moments,
@@ -166,7 +167,11 @@ class Fitted:
 
     def posterior_mean(self, Xq: Tensor) -> Tensor:
         """E[y] at Xq, `m x d`: `m`."""
-        return self.predict(Xq).mean
+        _check_points(Xq, "Xq", self.d)
+        z = mean(self._state, Xq) if self._hint is None else None
+        if z is None:
+            return self.predict(Xq).mean
+        return self.units.centre + self.units.sign * self.units.scale * z
 
     def gain_distribution(self, name: str, Xq: Tensor) -> Predictive:
         """Distribution of the information gained at Xq in nats, for pes, mes or jes: `m`."""
@@ -185,9 +190,9 @@ class Fitted:
             raise ConfigError(f"score: must be one of {', '.join(SCORES)}, not {name!r}.")
         if name in GAINS:
             return self._gain(name, Xq).mean
-        utility = self.units.to_utility(self._latent(Xq))
         if name == "mean":
-            return utility.mean
+            return self.units.sign * self.posterior_mean(Xq)
+        utility = self.units.to_utility(self._latent(Xq))
         if name == "ucb":
             if beta < 0:
                 raise ConfigError(f"beta: must not be negative, not {beta}.")

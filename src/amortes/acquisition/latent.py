@@ -52,6 +52,15 @@ def lengthscale(state: object) -> Tensor | None:
     return log_mean.exp().clamp(SHORTEST, 1.0)
 
 
+def mean(state: object, Xq: Tensor) -> Tensor | None:
+    """Posterior mean at Xq, `m x d`, of one dataset: `m`; None if the network must predict it."""
+    if not isinstance(state, KernelState):
+        return None
+    conditioned = state.conditioned
+    weights = conditioned.particles.log_weights.exp()[..., None]
+    return (weights * conditioned.mean(Xq[None])).sum(1)[0]
+
+
 def observed_mean(state: object) -> Tensor | None:
     """Posterior mean at the points of one dataset, `n`; None if the network must predict it.
 

@@ -63,10 +63,17 @@ class Conditioned:
         """Posterior moments of f at Xq, `b x q x d`."""
         k_x = self.kernel(self.X, Xq)  # b x k x n x q
         whitened = self.whitener @ k_x
-        mean = self.prior.mean.loc + (self.coefficients[..., None, :] @ k_x).squeeze(-2)
+        mean = self._mean(k_x)
         total = self.prior_variance[..., None]
         variance = total - whitened.square().sum(-2)
         return Moments(mean, variance.clamp_min(VARIANCE_FLOOR * total.detach()), whitened)
+
+    def mean(self, Xq: Tensor) -> Tensor:
+        """Posterior mean of f at Xq, `b x q x d`: `b x k x q`; a third of the work of `moments`."""
+        return self._mean(self.kernel(self.X, Xq))
+
+    def _mean(self, k_x: Tensor) -> Tensor:
+        return self.prior.mean.loc + (self.coefficients[..., None, :] @ k_x).squeeze(-2)
 
     def covariance(self, Xq: Tensor, at_q: Moments, Xr: Tensor, at_r: Moments) -> Tensor:
         """Posterior covariance of f between `b x q x d` and `b x r x d`: `b x k x q x r`."""
