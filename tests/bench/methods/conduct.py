@@ -10,12 +10,12 @@ OPTIMUM = 0.3
 
 
 class Quadratic(Problem):
-    """-|x - 0.3|^2, perhaps on a pool of random points."""
+    """-|x - 0.3|^2, perhaps on a pool of random points; methods are told of a noise."""
 
     name, best = "quadratic", 0.0
 
-    def __init__(self, d: int, pool: int | None = None) -> None:
-        self.d = d
+    def __init__(self, d: int, pool: int | None = None, noise_sd: float = 0.0) -> None:
+        self.d, self.noise_sd = d, noise_sd
         if pool is not None:
             self.pool = torch.rand(pool, d, generator=generator(pool, d), dtype=torch.float64)
 

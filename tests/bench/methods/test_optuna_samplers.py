@@ -13,7 +13,7 @@ def factory(sampler: str) -> MethodFactory:
 
 @pytest.mark.parametrize("sampler", ["tpe", "gp"])
 def test_conduct(sampler: str) -> None:
-    check_conduct(factory(sampler), Quadratic(1))
+    check_conduct(factory(sampler), Quadratic(1, noise_sd=0.1))
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "gp"])

@@ -5,7 +5,7 @@ from tests.bench.methods.conduct import Quadratic, check_conduct, run
 
 
 def test_conduct() -> None:
-    check_conduct(RandomSearch, Quadratic(1))
+    check_conduct(RandomSearch, Quadratic(1, noise_sd=0.1))
 
 
 def test_pool() -> None:
@@ -28,13 +28,15 @@ def test_points_are_uniform_and_depend_on_the_seed() -> None:
 
 
 def test_recommends_by_a_model_rather_than_the_luckiest_observation() -> None:
-    problem = Quadratic(1)
+    problem = Quadratic(1, noise_sd=0.1)
     x = torch.linspace(0.0, 1.0, 21, dtype=torch.float64)[:, None]
     y = problem.value(x)
     y[18] += 0.6  # far from the optimum, and now the highest
     recommended = RandomSearch(problem, 0).step(x, y).recommended
     assert y.argmax() == 18
     assert (recommended - 0.3).abs().max() < 0.15
+    exact = RandomSearch(Quadratic(1), 0).step(x, y).recommended
+    assert torch.equal(exact, x[18])
 
 
 def test_other_seeds_give_other_points() -> None:

@@ -19,7 +19,7 @@ from optuna.samplers import BaseSampler, GPSampler, TPESampler
 from torch import Tensor
 
 from amortes.bench.methods.model_based import highest_unseen, timed
-from amortes.bench.methods.random_search import recommend_by_map
+from amortes.bench.methods.random_search import recommend_without_model
 from amortes.bench.protocol import Problem, Step
 from amortes.random import derive_seeds
 
@@ -39,7 +39,9 @@ class OptunaMethod:
         seed = int(derive_seeds(self.seed, len(X), count=1)[0] >> np.uint64(32))
         study, fit_seconds = timed(lambda: self._study(X, y, seed))
         x, search_seconds = timed(lambda: self._ask(study, X))
-        recommended, recommend_seconds = timed(lambda: recommend_by_map(self.problem, X, y, seed))
+        recommended, recommend_seconds = timed(
+            lambda: recommend_without_model(self.problem, X, y, seed)
+        )
         return Step(
             x=x,
             recommended=recommended,
