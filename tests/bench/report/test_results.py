@@ -54,6 +54,19 @@ def test_several_sweeps_are_one(tmp_path: Path) -> None:
         load_results(tmp_path / "a", tmp_path)
 
 
+def test_a_sweep_that_is_not_finished(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    for seed in range(2):
+        folder = write_sweep(tmp_path / str(seed), problems=["branin"], methods=["jes"], seeds=1)
+        text = (folder / "results.csv").read_text().replace(",jes,0,", f",jes,{seed},")
+        runs.mkdir(exist_ok=True)
+        (runs / f"branin__jes__{seed}.csv").write_text(text)
+    write(tmp_path, HEADER + "branin,2,jes,0,2,1,1\n")  # an older one
+    results = load_results(tmp_path)
+    assert sorted(results.seeds("branin", "jes")) == [0, 1]
+    assert results.seeds("branin", "jes")[0].last == 30
+
+
 def test_rows_out_of_order_repeated_and_unfinished(tmp_path: Path) -> None:
     path = write(
         tmp_path,

@@ -99,12 +99,13 @@ class Results:
 def load_results(*sources: Path) -> Results:
     """Read the folders of sweeps, or their results.csv; environment.json where there is one.
 
-    What several of them have is as if it were in one file.
+    What several of them have is as if it were in one file. Of a folder, the runs that are finished
+    are read, which results.csv has only once the sweep is.
     """
-    paths = [source / "results.csv" if source.is_dir() else source for source in sources]
     found = _Found()
-    for path in paths:
-        _read(path, found)
+    for source in sources:
+        for path in sorted(source.glob("runs/*.csv")) or [_table(source)]:
+            _read(path, found)
     runs = [_run(key, rows) for key, rows in found.rows.items()]
     duplicates = sum(map(len, found.rows.values())) - sum(len(run.iteration) for run in runs)
     notes = []
@@ -117,7 +118,7 @@ def load_results(*sources: Path) -> Results:
         if len(digests) > 1:
             listed = ", ".join(digest or "not recorded" for digest in digests)
             notes.append(f"{method}: its runs were made with different weights ({listed}).")
-    folders = [path.parent for path in paths]
+    folders = [_table(source).parent for source in sources]
     return Results(
         runs=runs,
         environments=[
@@ -133,6 +134,10 @@ def load_results(*sources: Path) -> Results:
         ],
         notes=notes,
     )
+
+
+def _table(source: Path) -> Path:
+    return source / "results.csv" if source.is_dir() else source
 
 
 Key = tuple[str, str, int]

@@ -13,7 +13,7 @@ from amortes.bench.report.tables import Table, seconds, times
 
 def runtime_section(study: Study) -> Section:
     """Seconds per iteration."""
-    results = study.timed or study.results
+    results = study.times
     timed = {
         method: {
             name: one

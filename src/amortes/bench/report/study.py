@@ -25,6 +25,11 @@ class Study:
     timed: Results | None = None
     """A sweep to take times from, one that ran alone; without one, `results`."""
 
+    @property
+    def times(self) -> Results:
+        """The sweep to take times from."""
+        return self.timed or self.results
+
     @cached_property
     def curves(self) -> Curves:
         """All problems and methods."""

@@ -125,7 +125,7 @@ def _win_headlines(study: Study) -> list[Headline]:
 
 def _speed_headlines(study: Study) -> list[Headline]:
     found = []
-    every = speed_ups(study.results)
+    every = speed_ups(study.times)
     for model, title in (("fb", "fully Bayesian GP"), ("map-logei", "MAP GP with LogEI")):
         factors = [one.factor for one in every if model in (one.model, one.theirs)]
         if factors:
