@@ -5,10 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 
 from amortes.nets.kernel import KernelNetwork
-from amortes.optimiser import AmortesWarning, Categorical, Float, Int, Space
+from amortes.optimiser import AmortesWarning, Categorical, Float, Int, Optimizer, Space
 from amortes.optimiser.design import spread
+from amortes.optimiser.model import Model
 from amortes.optimiser.space import Config
 from amortes.optimiser.suggest import Suggester
 from amortes.optimiser.trials import Ledger, Outcome
@@ -167,3 +169,27 @@ def test_suggesters_may_share_what_was_said(network: KernelNetwork) -> None:
     with pytest.warns(AmortesWarning, match="every config"):
         evaluate(suggester(network, space, warned=warned), lambda c: c["n"], 3)
     evaluate(suggester(network, space, warned=warned), lambda c: c["n"], 3)
+
+
+def test_suggestions_take_one_thread_and_leave_the_others_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before, seen = torch.get_num_threads(), []
+    fit = Model.__init__
+
+    def spied(*args: Any, **more: Any) -> None:
+        seen.append(torch.get_num_threads())
+        fit(*args, **more)
+
+    monkeypatch.setattr(Model, "__init__", spied)
+    try:
+        torch.set_num_threads(2)
+        optimizer = Optimizer({"x": Float(0.0, 1.0)}, seed=0)
+        for _ in range(3):
+            trial = optimizer.ask()
+            optimizer.tell(trial, trial.config["x"])
+        optimizer.recommend()
+        assert set(seen) == {1}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

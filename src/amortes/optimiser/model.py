@@ -14,6 +14,7 @@ from amortes.optimiser.space import Space
 from amortes.optimiser.trials import Ledger
 from amortes.optimiser.weights import Weight, success_weight, weigh
 from amortes.random import generator
+from amortes.threads import single_thread
 
 ACQUISITIONS = ("pes", "mes", "jes", "ei", "logei")
 """Scores that are gains, so that the chance of success and the cost can weigh them."""
@@ -65,6 +66,7 @@ class Model:
     def _worst(self) -> float:
         return float((self.fitted.units.sign * self.fitted.y).min())
 
+    @single_thread()
     def search(
         self,
         score: Callable[[Tensor], Tensor],

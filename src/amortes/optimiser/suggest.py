@@ -24,6 +24,7 @@ from amortes.optimiser.space import Config
 from amortes.optimiser.trials import Ledger
 from amortes.optimiser.weights import known_cost_weight, learned_cost_weight
 from amortes.random import derive_seeds, generator
+from amortes.threads import single_thread
 
 
 class Suggester:
@@ -63,6 +64,7 @@ class Suggester:
         self._models: dict[bool, tuple[tuple[int, ...], Model]] = {}
         self._warned = set() if warned is None else warned
 
+    @single_thread()
     def next(self, given: Mapping[str, Any] | None = None) -> Config:
         """The config to evaluate next, among those with the given values of some parameters."""
         fixed = self.space.coordinates(given or {})
@@ -75,6 +77,7 @@ class Suggester:
                 x = sample(self.space, 1, generator(self.seed_for("repeat")), fixed)[0]
         return self.space.decode(self._most_valuable(fixed) if x is None else x)
 
+    @single_thread()
     def model(self, *, pending: bool = False) -> Model:
         """The model of the results so far; fitted again only if they have changed."""
         if not self.ledger.having("done"):
