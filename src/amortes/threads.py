@@ -1,8 +1,8 @@
 """Work on one thread, so that results do not depend on how many cores there are.
 
 Suggestions are made of hundreds of small operations, which more threads do not make faster; and
-beside other work, such as what is being tuned, threads that wait for each other made them 20 times
-slower (docs/log.md).
+beside other work, such as what is being tuned, threads that wait for each other made them more
+than ten times slower (docs/log.md).
 """
 
 import contextlib

@@ -160,3 +160,12 @@ def test_weights_are_told(study: Study) -> None:
     words = Page(render(Study(known), [])).words
     assert "amortes JES: 0a1b" in words
     assert "amortes MES: not recorded, 2c3d" in words
+
+
+def test_commands_name_the_sweeps_a_figure_needs(study: Study) -> None:
+    alone = render(study, [SECTIONS["runtime"](study)])
+    assert "bench report RESULTS --figure runtime" in alone
+    timed = replace(study, timed=study.results)
+    assert "bench report RESULTS --timed TIMED --figure runtime" in render(
+        timed, [SECTIONS["runtime"](timed)]
+    )

@@ -27,7 +27,7 @@ class RandomSearch:
         self.problem, self.pool, self.seed = problem, problem.pool, seed
 
     def step(self, X: Tensor, y: Tensor) -> Step:
-        """The next point, and the best by the mean of a process fitted to X, `n x d`, and y."""
+        """The next point and the recommended one, given X, `n x d`, and y, `n`."""
         x, search_seconds = timed(lambda: self._draw(X))
         recommended, recommend_seconds = timed(
             lambda: recommend_without_model(self.problem, X, y, self.seed)

@@ -32,7 +32,7 @@ def render(study: Study, sections: Sequence[Section]) -> str:
     shown = [section for section in sections if not section.empty]
     absent = [section for section in sections if section.empty]
     links = "".join(f'<li><a href="#{s.name}">{html.escape(s.title)}</a></li>\n' for s in shown)
-    body = "\n".join(_section(section) for section in shown)
+    body = "\n".join(_section(section, study) for section in shown)
     title = "amortes: benchmark report"
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -101,8 +101,13 @@ def _summary(study: Study, summary: Summary, absent: Sequence[Section]) -> str:
 </section>"""
 
 
-def _section(section: Section) -> str:
-    figures = "\n".join(_figure(section, drawing) for drawing in section.drawings)
+def _section(section: Section, study: Study) -> str:
+    sweeps = ""
+    if section.name == "traces":
+        sweeps = " --traces TRACES"
+    elif section.name == "runtime" and study.timed is not None:
+        sweeps = " --timed TIMED"
+    figures = "\n".join(_figure(drawing, sweeps) for drawing in section.drawings)
     tables = "\n".join(_table(table) for table in section.tables)
     return f"""<section id="{section.name}">
 <h2>{html.escape(section.title)}</h2>
@@ -113,10 +118,9 @@ def _section(section: Section) -> str:
 </section>"""
 
 
-def _figure(section: Section, drawing: Drawing) -> str:
+def _figure(drawing: Drawing, sweeps: str) -> str:
     svg = inline_svg(drawing.svg, drawing.name, drawing.caption)
-    traces = " --traces TRACES" if section.name == "traces" else ""
-    command = f"amortes bench report RESULTS{traces} --figure {drawing.name}"
+    command = f"amortes bench report RESULTS{sweeps} --figure {drawing.name}"
     return f"""<figure id="figure-{drawing.name}">
 <div class="scroll">
 {svg}
