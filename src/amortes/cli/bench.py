@@ -1,4 +1,4 @@
-"""`amortes bench`: how fast and how good the optimiser's parts are."""
+"""`amortes bench`: how good and how fast the optimiser is, beside others."""
 
 import click
 
@@ -14,13 +14,12 @@ COMMANDS = {
 
 @click.group(cls=LazyGroup, lazy=COMMANDS)
 def bench() -> None:
-    """Measure the parts of the optimiser on this machine.
+    """Compare methods on problems, and time them on this machine.
 
     \b
     Examples:
-      amortes bench run --suite mini --out out/mini        a miniature of the study, a minute
+      amortes bench run --suite mini --out out/mini        a miniature of the study
       amortes bench report out/mini                        its figures, tables and web page
       amortes bench latency                                time per ask, beside BoTorch
-      amortes bench search                                 closed-form network, LogEI
-      amortes bench search weights.safetensors --score jes --dims 2,6 --points 20,50
+      amortes bench search                                 our search, beside optimize_acqf
     """

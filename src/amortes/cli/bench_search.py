@@ -2,18 +2,14 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 import click
-import torch
 
 from amortes.acquisition.bench import compare
 from amortes.acquisition.fitted import SCORES
-from amortes.cli.console import ERR, json_option, progress, show_rows
+from amortes.cli.console import json_option, progress, show_rows
 from amortes.cli.weights import Weights
-from amortes.nets.base import GAINS, Network
-from amortes.nets.kernel import KernelConfig, KernelNetwork
-from amortes.prior.gp import named_prior
+from amortes.pretrained import DEFAULT
 from amortes.training.export import load_network
 
 POSITIVE = click.IntRange(min=1)
@@ -28,9 +24,9 @@ def parse_sizes(ctx: click.Context, param: click.Parameter, value: str) -> tuple
 
 
 @click.command()
-@click.argument("weights", required=False, type=Weights())
+@click.argument("weights", default=DEFAULT, type=Weights())
 @click.option(
-    "--score", type=click.Choice(SCORES), default="logei", show_default=True, help="What to climb."
+    "--score", type=click.Choice(SCORES), default="jes", show_default=True, help="What to climb."
 )
 @click.option(
     "--dims",
@@ -54,7 +50,7 @@ def parse_sizes(ctx: click.Context, param: click.Parameter, value: str) -> tuple
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @json_option
 def search(
-    weights: Path | None,
+    weights: Path,
     score: str,
     dims: tuple[int, ...],
     points: tuple[int, ...],
@@ -64,18 +60,16 @@ def search(
 ) -> None:
     """Compare our search with BoTorch's optimize_acqf (128 raw samples, 10 restarts).
 
-    Both climb the same score of the network in WEIGHTS (without: the untrained one, whose
-    predictions are a fully Bayesian Gaussian process, and whose gains mean nothing), on datasets
-    drawn from its prior. `missed` is 0 for the best value known and 1 for a random point.
+    Both climb the same score of the network in WEIGHTS (default: the one that comes with amortes),
+    on datasets drawn from its prior. `missed` is 0 for the best value known and 1 for a random
+    point.
 
     \b
     Examples:
       amortes bench search --datasets 5
       amortes bench search weights.safetensors --score jes --dims 6 --points 50
     """
-    network = _network(weights)
-    if weights is None and score in GAINS:
-        ERR.print("[yellow]Without WEIGHTS, gains are those of an untrained network.[/]")
+    network = load_network(weights)[0]
     rows = []
     with progress("sizes") as bar:
         task = bar.add_task("searching", total=len(dims) * len(points), note="")
@@ -86,12 +80,3 @@ def search(
                 rows += compare(network, d=d, n=n, score=score, datasets=datasets, seed=seed)
                 bar.advance(task)
     show_rows([dataclasses.asdict(row) for row in rows], as_json=as_json)
-
-
-def _network(weights: Path | None) -> Network[Any]:
-    if weights is not None:
-        return load_network(weights)[0]
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(0)
-        network = KernelNetwork(KernelConfig(), named_prior("robust"))
-    return network.to(network.inference_dtype).requires_grad_(False).eval()

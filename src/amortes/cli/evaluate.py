@@ -62,7 +62,7 @@ def evaluate() -> None:
       amortes evaluate bo kernel.safetensors         optimisation of functions of its prior
 
     What the oracles found for the priors paper and robust is part of the package (for alpha: in
-    1-D, as far as it goes); the rest is computed when first needed (minutes) and kept in a cache.
+    1-D and 2-D); the rest is computed when first needed (minutes) and kept in a cache.
     """
 
 

@@ -181,6 +181,11 @@ def verify(ctx: click.Context, folder: Path, sample: int, budget: int, as_json: 
 
     Prints, for each dimension, the share of sampled maxima that a much larger search does not beat
     by more than 1e-5. Exit code 1 if a file is missing or damaged; the message names it.
+
+    \b
+    Examples:
+      amortes prior verify corpora/paper
+      amortes prior verify corpora/paper --sample 1000
     """
     from amortes.prior.verify import verify
 

@@ -57,7 +57,8 @@ class Optimizer:
 
     space: a `Space`, or a dict of parameters.
     acquisition: pes, mes or jes (information about the optimum), ei or logei.
-    initial: number of results, or trials under way, before the network chooses; default d + 1.
+    initial: number of results, or trials under way, before the network chooses; default one more
+        than coordinates, at most 10.
     start: past results as (config, value) or `Trial`, and configs to try first; or a function of
         the space that returns such a list.
     network: what predicts; default the one that comes with amortes.

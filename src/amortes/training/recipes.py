@@ -142,10 +142,11 @@ def kernel(stage: Stage, prior: GPPrior) -> Recipe:
         config=config_class("kernel")(),
         prior=prior,
         tasks=TaskConfig(batch_size=32, num_queries=32),
-        steps=1000 if stage == "base" else 4000,
+        steps=500 if stage == "base" else 150,
         pending_share=0.0 if stage == "base" else 0.1,
         lr=3e-3 if stage == "base" else 1e-3,
         dtype="float64",
+        validate_every=100,
     )
 
 
