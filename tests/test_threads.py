@@ -1,7 +1,11 @@
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
 import pytest
 import torch
 
-from amortes.threads import single_thread
+from amortes.threads import single_thread, use_threads
 
 
 def test_threads_are_restored_even_after_an_error() -> None:
@@ -21,3 +25,58 @@ def test_threads_are_restored_even_after_an_error() -> None:
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_blocks_nest() -> None:
+    with single_thread():
+        with single_thread():
+            pass
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_thread_that_begins_in_the_block_of_another_does_not_stay_with_one() -> None:
+    def block() -> int:
+        with single_thread():
+            pass
+        return torch.get_num_threads()
+
+    with single_thread(), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(block).result() == 2
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(torch.get_num_threads).result() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_blocks_that_overlap_leave_the_number_as_it_was() -> None:
+    entered, leave = Event(), Event()
+
+    def long_block() -> None:
+        with single_thread():
+            entered.set()
+            leave.wait()
+
+    with ThreadPoolExecutor(1) as pool:
+        long = pool.submit(long_block)
+        entered.wait()
+        with single_thread():
+            leave.set()
+            long.result()
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(torch.get_num_threads).result() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_threads_can_be_given_during_a_block() -> None:
+    with single_thread(), ThreadPoolExecutor(1, initializer=use_threads, initargs=(2,)) as pool:
+        assert pool.submit(torch.get_num_threads).result() == 2

@@ -54,11 +54,29 @@ def test_a_design_of_a_finite_space_ends_with_all_of_it(space: Space) -> None:
 
 def test_infeasible_constraints_are_said() -> None:
     space = Space({"x": Float(0, 1)}, [Linear({"x": 1.0}, upper=-1.0)])
-    said = r"none of 13\d,\d+ random configs satisfies"
-    with pytest.raises(ConfigError, match=said):
-        sample(space, 1, generator(0))
-    with pytest.raises(ConfigError, match=said):
-        next(spread(space, 0))
+    curved = Space({"x": Float(1, 2, log=True)}, [Linear({"x": 1.0}, upper=0.0)])
+    for impossible, said in (
+        (space, "no config satisfies them"),
+        (curved, r"none of 13\d,\d+ random configs satisfies"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            sample(impossible, 1, generator(0))
+        with pytest.raises(ConfigError, match=said):
+            next(spread(impossible, 0))
+
+
+def test_a_mixture_of_many_parts() -> None:
+    # Of uniform points of the cube, one in 10! is under the simplex.
+    names = [f"x{i}" for i in range(10)]
+    space = Space({name: Float(0, 1) for name in names}, [Linear(dict.fromkeys(names, 1.0), 1.0)])
+    X = sample(space, 400, generator(0))
+    assert bool(space.feasible(X).all())
+    # Uniform on the simplex the sum has distribution s^10, and each coordinate 1 - (1 - x)^10.
+    assert stats.kstest(X.sum(1).numpy(), lambda s: s**10).pvalue > 0.01
+    assert stats.kstest(X[:, 3].numpy(), lambda x: 1 - (1 - x) ** 10).pvalue > 0.01
+    design = torch.stack(list(itertools.islice(spread(space, 0), 12)))
+    assert bool(space.feasible(design).all())
+    assert torch.equal(design, torch.stack(list(itertools.islice(spread(space, 0), 12))))
 
 
 def test_some_coordinates_may_be_fixed() -> None:

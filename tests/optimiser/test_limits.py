@@ -39,3 +39,22 @@ def test_noise_beyond_a_prior_of_little_noise(network: KernelNetwork) -> None:
     found = kinds(untrained(named_prior("paper")), 40, 2, 5.0)
     assert list(found) == ["noise"]
     assert kinds(network, 40, 2, 5.0) == {}
+
+
+def test_penalties_that_dwarf_the_rest(network: KernelNetwork) -> None:
+    X = torch.rand(12, 2, generator=generator(1), dtype=torch.float64)
+    y = X.sum(1)
+
+    def found(y: torch.Tensor, *, maximise: bool) -> list[str]:
+        return [kind for kind, _ in departures(Fitted(network, X, y, maximise=maximise))]
+
+    high = torch.where(torch.arange(12) < 3, 10.0, y)
+    assert found(y, maximise=False) == []
+    assert found(high, maximise=False) == ["penalties"]
+    assert found(high, maximise=True) == []  # a few that are much better are what one looks for
+    assert found(-high, maximise=True) == ["penalties"]
+    assert found(torch.where(torch.arange(12) < 1, 10.0, y), maximise=False) == []
+    assert found(torch.where(torch.arange(12) < 3, 3.0, y), maximise=False) == []
+    assert found(torch.ones(12, dtype=torch.float64), maximise=False) == []
+    message = dict(departures(Fitted(network, X, high, maximise=False)))["penalties"]
+    assert "3 of 12 results" in message

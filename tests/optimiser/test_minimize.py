@@ -2,11 +2,14 @@ import math
 import threading
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
-from amortes.errors import DataError
+from amortes.errors import ConfigError, DataError
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import AmortesWarning, Float, Int, Optimizer, Trial, minimize
 from amortes.optimiser.minimize import Result
@@ -165,9 +168,84 @@ def test_costs_are_passed_on(network: KernelNetwork) -> None:
     result = run(network, lambda config: (config["x"], 1.0 + config["x"]), n=4)
     assert [trial.cost for trial in result.history] == [1.0 + t["x"] for t in result.history]
     with pytest.raises(DataError, match="not 3 values"):
-        run(network, lambda config: (1, 2, 3), n=1)
+        run(network, lambda config: (1, 2, 3), n=1, errors="raise")
 
 
 def test_the_seed_decides(network: KernelNetwork) -> None:
     first, again = (run(network, lambda config: config["x"], seed=4) for _ in range(2))
     assert first.history == again.history
+
+
+@pytest.mark.parametrize("odd", [None, "0.3", {"loss": 1.0}, (1.0, 2.0, 3.0)])
+def test_a_result_that_is_none_is_a_failure(network: KernelNetwork, odd: Any) -> None:
+    def fun(config: Config) -> Any:
+        return odd if config["x"] > 0.5 else -float(config["x"])
+
+    with pytest.warns(AmortesWarning, match="returned no result"):
+        result = run(network, fun, n=8)
+    assert result.n_trials == 8
+    assert any("a result must be a number" in (trial.reason or "") for trial in result.history)
+    with pytest.raises(DataError, match="must be a number"):
+        run(network, fun, n=8, errors="raise")
+
+
+def test_failures_alone_end_the_run(network: KernelNetwork) -> None:
+    calls: list[Config] = []
+    with pytest.warns(AmortesWarning), pytest.raises(DataError, match="none of 10 evaluations"):
+        run(network, calls.append, n=50)
+    assert len(calls) == 10
+
+
+def test_truth_of_any_library_stops(network: KernelNetwork) -> None:
+    result = run(network, lambda c: c["x"], n=9, callback=lambda o, t: np.bool_(True))
+    assert result.n_trials == 1
+    result = run(network, lambda c: c["x"], n=3, callback=lambda o, t: "text")
+    assert result.n_trials == 3
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_goes_on_from_its_file(network: KernelNetwork, tmp_path: Path, workers: int) -> None:
+    path = tmp_path / "run.json"
+    past = [({"x": 0.9}, 0.81), ({"x": 0.1}, 0.01)]
+    calls: list[float] = []
+
+    def fun(config: Config) -> float:
+        calls.append(config["x"])
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return float(config["x"]) ** 2
+
+    with pytest.raises(KeyboardInterrupt):
+        run(network, fun, n=9, start=past, state=path, workers=workers)
+    interrupted = calls[3]
+    result = run(network, fun, n=9, start=past, state=path, workers=workers)
+    assert result.n_trials == 9
+    assert len(result.history) == 11
+    assert interrupted in calls[4:]  # once more, from its beginning
+    assert all(trial.status == "done" for trial in result.history)
+    if workers == 1:
+        calls.clear()
+        undisturbed = run(network, lambda c: c["x"] ** 2, n=9, start=past)
+        assert [t.config for t in undisturbed.history] == [t.config for t in result.history]
+    again = run(network, fun, n=9, start=past, state=path)
+    assert again.n_trials == 9
+    assert again.fun == result.fun
+    with pytest.raises(ConfigError, match=r"seed: the run in .* has 0, not 3"):
+        run(network, fun, n=9, state=path, seed=3)
+
+
+def test_workers_keep_their_threads(network: KernelNetwork) -> None:
+    before = torch.get_num_threads()
+    found = set()
+
+    def fun(config: Config) -> float:
+        found.add(torch.get_num_threads())
+        return float(config["x"])
+
+    try:
+        torch.set_num_threads(3)
+        past = [({"x": x / 10}, x / 10) for x in range(10)]
+        run(network, fun, n=8, workers=4, start=past)
+    finally:
+        torch.set_num_threads(before)
+    assert found == {3}

@@ -6,7 +6,8 @@ from torch import Tensor
 
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import Float, Int, Linear, Space
-from amortes.optimiser.model import Model, domain
+from amortes.optimiser.design import domain
+from amortes.optimiser.model import Model
 from amortes.optimiser.trials import Ledger, Outcome
 
 LINE = Space({"x": Float(0, 1)})

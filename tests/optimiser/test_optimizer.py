@@ -1,6 +1,8 @@
+import copy
 import itertools
 import json
 import math
+import pickle
 import threading
 from pathlib import Path
 from typing import Any
@@ -8,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from amortes import files
 from amortes.errors import DataError, FileError
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import (
@@ -20,6 +23,7 @@ from amortes.optimiser import (
     Space,
     Trial,
 )
+from amortes.optimiser import optimizer as optimizer_module
 from amortes.optimiser.space import Config
 from amortes.prior.gp import named_prior
 from tests.optimiser.conftest import untrained
@@ -317,3 +321,110 @@ def test_damaged_files_are_named(network: KernelNetwork, tmp_path: Path) -> None
         path.write_text(text)
         with pytest.raises(FileError, match=r"run\.json"):
             Optimizer.load(path, network=network)
+
+
+def test_a_mistyped_result_can_be_corrected(network: KernelNetwork) -> None:
+    opt, never = optimizer(network), optimizer(network)
+    advance(opt, 5)
+    advance(never, 5)
+    wrong = opt.tell(opt.ask(), 1e4)
+    opt.withdraw(wrong)
+    assert opt.best.value == never.best.value
+    opt.tell(wrong.config, loss(wrong.config))
+    right = never.ask()
+    never.tell(right, loss(right.config))
+    assert [t.value for t in opt.trials if t.value] == [t.value for t in never.trials if t.value]
+    assert float(opt._suggester.model().fitted.y[-1]) == loss(wrong.config)
+    with pytest.raises(DataError, match="is not of this optimiser"):
+        opt.withdraw(Trial(99, wrong.config))
+
+
+def test_a_pending_trial_can_be_withdrawn(network: KernelNetwork) -> None:
+    opt = optimizer(network)
+    trial = opt.ask()
+    opt.withdraw(trial)
+    assert opt.trials[0].status == "withdrawn"
+    assert opt.ask().config == trial.config  # the first point of the design is free again
+
+
+def test_enqueued_configs_come_first(network: KernelNetwork) -> None:
+    opt = optimizer(network)
+    wanted = [{"lr": 1e-2, "layers": n, "act": "relu"} for n in (3, 4)]
+    for config in wanted:
+        opt.enqueue(config)
+    assert [opt.ask().config for _ in range(2)] == [config | {"seed": 7} for config in wanted]
+    pool = Space({"x": Float(0, 9)}, pool=[{"x": 1.0}, {"x": 2.0}])
+    with pytest.raises(DataError, match="is not in the pool"):
+        Optimizer(pool, network=network).enqueue({"x": 0.5})
+    with pytest.raises(DataError, match="is not in the pool"):
+        Optimizer(pool, network=network, start=[{"x": 0.5}])
+
+
+def test_a_run_starts_from_the_trials_of_another(network: KernelNetwork) -> None:
+    old = optimizer(network)
+    advance(old, 3)
+    gone, left = old.ask(2)
+    old.withdraw(gone)
+    new = optimizer(network, start=old.trials)
+    assert [trial.value for trial in new.trials] == [trial.value for trial in old.trials[:3]]
+    assert new.ask().config == left.config
+
+
+def test_asking_is_all_or_nothing(network: KernelNetwork) -> None:
+    calls = 0
+
+    def cost(config: Config) -> float:
+        nonlocal calls
+        calls += 1
+        return 1.0 if calls < 300 else math.nan
+
+    opt = Optimizer({"x": Float(0, 1)}, network=network, initial=2, cost=cost)
+    opt.enqueue({"x": 0.5})
+    for x in (0.1, 0.6, 0.9):
+        opt.tell({"x": x}, x)
+    with pytest.raises(DataError, match="cost"):
+        opt.ask(8)
+    assert [trial.status for trial in opt.trials] == ["done"] * 3
+    calls = 0
+    assert opt.ask().config == {"x": 0.5}
+
+
+def test_a_rounded_config_is_said(network: KernelNetwork) -> None:
+    opt = Optimizer({"x": Float(0, 1)}, network=network)
+    trial = opt.ask()
+    with pytest.warns(AmortesWarning, match="differs a little from pending trial 0"):
+        opt.tell({"x": round(trial["x"], 5)}, 1.0)
+
+
+def test_copies_go_on_alike(network: KernelNetwork) -> None:
+    opt = optimizer(network)
+    advance(opt, 5)
+    opt.tell(opt.ask(), failed=True)
+    opt.ask()
+    for other in (copy.deepcopy(opt), pickle.loads(pickle.dumps(opt))):
+        assert other.state == opt.state
+        assert other.recommend() == opt.recommend()
+
+
+def test_a_thread_never_overwrites_a_newer_file(
+    network: KernelNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opt, path = optimizer(network), tmp_path / "run.json"
+    writing, told = threading.Event(), threading.Event()
+    write = files.write_json
+
+    def slow(target: Any, value: Any) -> None:
+        writing.set()
+        told.wait(0.5)  # what is told now comes too late for this file
+        write(target, value)
+
+    monkeypatch.setattr(optimizer_module, "write_json", slow)
+    first = threading.Thread(target=opt.save, args=(path,))
+    first.start()
+    writing.wait()
+    monkeypatch.setattr(optimizer_module, "write_json", write)
+    opt.tell({"lr": 1e-3, "layers": 2, "act": "relu"}, 1.0)
+    opt.save(path)
+    told.set()
+    first.join()
+    assert len(Optimizer.load(path, network=network).trials) == 1

@@ -68,6 +68,37 @@ def test_a_trial_is_told_once() -> None:
     assert made.values().tolist() == [7.0, -1.0]
 
 
+def test_a_withdrawn_trial_leaves_nothing_but_its_number() -> None:
+    made = ledger()
+    before = made.changes
+    made.withdraw(2)
+    assert made.changes > before
+    assert made.values().tolist() == [-1.0]
+    assert len(made.costs()[1]) == 0
+    assert made.trials[2] == Trial(2, {"x": 0.5, "c": [3]}, "withdrawn")
+    with pytest.raises(DataError, match="trial 2 was already withdrawn"):
+        made.close(2, outcome(1.0))
+    again = Ledger(SPACE)
+    again.restore(json.loads(json.dumps(made.to_list())))
+    assert again.trials == made.trials
+
+
+def test_the_newest_trials_can_be_forgotten() -> None:
+    made = ledger()
+    made.forget(3)
+    assert len(made.trials) == 3
+    assert made.points("done")[:, 0].tolist() == [0.5]
+
+
+def test_configs_that_were_rounded_are_noticed() -> None:
+    made = ledger()
+    near = made.nearly_pending({"x": 0.2501, "c": [2]})
+    assert near is not None
+    assert near.number == 1
+    assert made.nearly_pending({"x": 0.2501, "c": [1]}) is None
+    assert made.nearly_pending({"x": 0.26, "c": [2]}) is None
+
+
 def test_pending_trials_are_found_by_config() -> None:
     made = ledger()
     found = made.pending({"x": 0.25, "c": [2]})

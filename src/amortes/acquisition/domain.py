@@ -133,7 +133,7 @@ class Domain:
         middle, half = 0.5 * (self.lower + self.upper), 0.5 * (self.upper - self.lower)
         x = middle + half * stretch * (2.0 * U[:, :-1] - 1.0)
         if self.A is not None:
-            x = torch.cat([x[: count - count // 2], self._walk(count // 2, seed)])
+            x = torch.cat([x[: count - count // 2], self.walk(count // 2, seed)])
         return self.bring_in(x, self.centre)
 
     def bring_in(self, x: Tensor, origin: Tensor) -> Tensor:
@@ -166,8 +166,8 @@ class Domain:
         share = torch.where(rise > 0, room / rise.clamp_min(1e-300), math.inf).amin(-1)
         return origin + share.clamp_max(1.0)[:, None] * step
 
-    def _walk(self, count: int, seed: int) -> Tensor:
-        """`count` points of the polytope by hit-and-run, one chain each."""
+    def walk(self, count: int, seed: int) -> Tensor:
+        """`count x d` points of the polytope A x <= b by hit-and-run, one chain each."""
         assert self.A is not None
         assert self.b is not None
         rng = torch.Generator().manual_seed(seed)

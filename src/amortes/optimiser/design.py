@@ -1,7 +1,8 @@
 """Points of a space chosen before there is anything to learn from: uniform, or spread out.
 
-Both draw points of the unit cube, map them to configs and drop those that violate a constraint.
-Coordinates may be fixed: to those of parameters whose values are given (`Space.coordinates`).
+Both draw points of the unit cube, map them to configs and drop those that violate a constraint;
+where hardly any is left, random walks among the constraints (`Domain.walk`) take over. Coordinates
+may be fixed: to those of parameters whose values are given (`Space.coordinates`).
 """
 
 import math
@@ -12,13 +13,14 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from amortes.acquisition import Domain
 from amortes.acquisition.pool import SAME
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, DataError
 from amortes.optimiser.space import Space
 
-# Draws without a single success after which a space counts as infeasible.
-PATIENCE = 1 << 17
 BLOCK = 1024
+# Draws without a single success after which walks take over, or a space counts as infeasible.
+RARE, PATIENCE = 8 * BLOCK, 128 * BLOCK
 
 Fixed = Mapping[int, float]
 """Values of some coordinates by number."""
@@ -28,6 +30,19 @@ def agreeing(X: Tensor, fixed: Fixed) -> Tensor:
     """The rows of `n x d` with these coordinates."""
     columns, values = list(fixed), torch.tensor(list(fixed.values()), dtype=X.dtype)
     return X[((X[:, columns] - values).abs() <= SAME).all(1)]
+
+
+def domain(space: Space, fixed: Fixed | None = None) -> Domain:
+    """The space as the search sees it, with some coordinates fixed."""
+    A, b = space.rows
+    discrete = any(p.cardinality is not None for p in space.free.values())
+    return Domain.cube(
+        space.d,
+        fixed=fixed,
+        A=A if len(A) else None,
+        b=b if len(b) else None,
+        project=space.project if discrete else None,
+    )
 
 
 def sample(space: Space, n: int, generator: torch.Generator, fixed: Fixed | None = None) -> Tensor:
@@ -40,8 +55,12 @@ def sample(space: Space, n: int, generator: torch.Generator, fixed: Fixed | None
     misses = 0
     while sum(map(len, blocks)) < n:
         size = max(n, BLOCK) if space.constraints else n
-        U = torch.rand(size, space.d, generator=generator, dtype=torch.float64)
-        X = space.project(_fix(U, fixed))
+        if misses >= RARE and len(space.rows[0]):
+            seed = int(torch.randint(1 << 62, (1,), generator=generator))
+            X = _walk(space, size, seed, fixed)
+        else:
+            U = torch.rand(size, space.d, generator=generator, dtype=torch.float64)
+            X = space.project(_fix(U, fixed))
         blocks.append(X[space.feasible(X)])
         misses = 0 if len(blocks[-1]) else misses + size
         _check_patience(misses)
@@ -70,8 +89,13 @@ def spread(space: Space, seed: int, fixed: Fixed | None = None) -> Iterator[Tens
     seen: set[tuple[float, ...]] = set()
     misses = 0
     size = 16
+    walking = False
     while misses < PATIENCE and len(seen) < count:
-        X = space.project(_fix(engine.draw(size, dtype=torch.float64), fixed))
+        walking = walking or (not seen and misses >= RARE and len(space.rows[0]) > 0)
+        if walking:
+            X = _walk(space, BLOCK, seed + len(seen), fixed)
+        else:
+            X = space.project(_fix(engine.draw(size, dtype=torch.float64), fixed))
         misses, size = misses + size, min(2 * size, BLOCK)
         for x in X[space.feasible(X)]:
             point = tuple(x.tolist())
@@ -81,6 +105,18 @@ def spread(space: Space, seed: int, fixed: Fixed | None = None) -> Iterator[Tens
                 yield x
     if not seen:
         _check_patience(misses)
+
+
+def _walk(space: Space, size: int, seed: int, fixed: Fixed) -> Tensor:
+    """Points of configs, most of which satisfy the constraints that are linear in the cube."""
+    try:
+        return space.project(domain(space, fixed).walk(size, seed))
+    except DataError:
+        raise ConfigError(
+            "constraints: no config satisfies them with room to spare. Check the signs of the "
+            "coefficients (a Linear says sum <= upper); in place of an equality, leave out a "
+            "parameter and compute it from the others."
+        ) from None
 
 
 def _fix(X: Tensor, fixed: Fixed) -> Tensor:

@@ -51,6 +51,8 @@ def draw_run(
         _slice(ax, name, space, fitted, recommended, done)
         if i % columns == 0:
             ax.set_ylabel("value")
+        if i == 0:
+            ax.legend(frameon=False, fontsize="small")
         first = first or ax
     return figure
 
@@ -90,13 +92,13 @@ def _slice(
     x = [across(value) for value in values]
     if isinstance(parameter, Float):
         ax.fill_between(x, low, high, color=BLUE, alpha=0.2, lw=0, label=f"{LEVEL:.0%} interval")
-        ax.plot(x, middle, color=BLUE)
+        ax.plot(x, middle, color=BLUE, label="mean")
     else:
-        ax.vlines(x, low, high, color=BLUE, alpha=0.4, lw=3)
-        ax.scatter(x, middle, color=BLUE, s=18, zorder=3)
+        ax.vlines(x, low, high, color=BLUE, alpha=0.4, lw=3, label=f"{LEVEL:.0%} interval")
+        ax.scatter(x, middle, color=BLUE, s=18, zorder=3, label="mean")
     told = [(across(trial.config[name]), trial.value) for trial in done if trial.value is not None]
     ax.scatter([at for at, _ in told], [value for _, value in told], s=8, color=GREY, alpha=0.6)
-    ax.axvline(across(centre[name]), color=GREEN, lw=1.0, ls="--")
+    ax.axvline(across(centre[name]), color=GREEN, lw=1.0, ls="--", label="recommended")
     if isinstance(parameter, Numeric):
         ax.set_xscale("log" if parameter.log else "linear")
     else:

@@ -1,7 +1,8 @@
 """Whether data are still what the weights were trained for.
 
 Networks answer for any data, but nobody has measured how well outside the dimensions, numbers of
-points and noise of their training. What leaves them is said once, and nothing else changes.
+points and noise of their training; and values are standardised, so that one penalty of a million
+makes all others alike. What leaves the usual is said once, and nothing else changes.
 """
 
 from collections.abc import Iterator
@@ -13,7 +14,9 @@ from amortes.acquisition import Fitted
 NOISE_QUANTILE = 2.5
 """Standard deviations of the prior's (log) noise beyond which noise counts as unusual."""
 ENOUGH = 10
-"""Results below which the noise is anybody's guess."""
+"""Results below which the noise, or what is unusual, is anybody's guess."""
+DWARFED = 3.0
+"""Penalties are this many times further from the others than these are from each other."""
 
 
 class AmortesWarning(UserWarning):
@@ -38,6 +41,13 @@ def departures(fitted: Fitted) -> Iterator[tuple[str, str]]:
             f"there are {n} results, but the network was trained on at most {most}: "
             f"suggestions may be poor and slow.",
         )
+    if n >= ENOUGH and (count := _penalties(fitted)):
+        yield (
+            "penalties",
+            f"{count} of {n} results are the same, and so much worse than the others that these "
+            f"look alike to the network. If they stand for evaluations that failed, tell NaN or "
+            f"failed=True instead.",
+        )
     if n >= ENOUGH and (noise := _noise(fitted)) > _largest_noise(fitted):
         yield (
             "noise",
@@ -45,6 +55,21 @@ def departures(fitted: Fitted) -> Iterator[tuple[str, str]]:
             f"the network was trained for ({_largest_noise(fitted):.2g}): average several "
             f"evaluations per config, or use a network of the prior 'robust'.",
         )
+
+
+def _penalties(fitted: Fitted) -> int:
+    """How many results are equal to the worst, if they are several and dwarf all others.
+
+    One alone may be a bad point met on the way to many good ones.
+    """
+    utility = fitted.units.sign * fitted.y
+    worst = utility.min()
+    rest = utility[utility > worst]
+    count = len(utility) - len(rest)
+    if count < 2 or len(rest) < 2:
+        return 0
+    spread = float(rest.max() - rest.min())
+    return count if float(rest.min() - worst) > DWARFED * spread else 0
 
 
 def _noise(fitted: Fitted) -> float:

@@ -1,17 +1,24 @@
 """Optimise a function in one call, in the manner of SciPy.
 
-result = minimize(train, {"lr": Float(1e-5, 1e-1, log=True)}, n_trials=50, workers=4)
-result.x, result.fun
+    result = minimize(train, {"lr": Float(1e-5, 1e-1, log=True)}, n_trials=50, workers=4)
+    result.x, result.fun
+
+With `state="run.json"` everything is saved as it happens, and the same call goes on after a crash.
 """
 
 import math
+import os
 import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
 
 from amortes.errors import ConfigError, DataError
 from amortes.nets.base import Network
@@ -19,6 +26,7 @@ from amortes.optimiser.limits import AmortesWarning
 from amortes.optimiser.optimizer import Goal, Optimizer, Start
 from amortes.optimiser.space import Config, Space
 from amortes.optimiser.trials import Trial
+from amortes.threads import use_threads
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -26,6 +34,8 @@ if TYPE_CHECKING:
 Objective = Callable[[Config], float | tuple[float, float]]
 Callback = Callable[[Optimizer, Trial], bool | None]
 
+HOPELESS = 10
+"""Failures without a single success after which there is no point in going on."""
 CONVINCED = 3
 """Results in a row with a negligible expected gain before the run stops early."""
 
@@ -39,7 +49,7 @@ class Result:
     fun: float
     """Its value."""
     n_trials: int
-    """Evaluations made, failed ones included."""
+    """Evaluations made, failed ones and those of earlier calls included."""
     history: list[Trial]
     """All of them, and the past results the run started from."""
     optimizer: Optimizer
@@ -66,6 +76,7 @@ def minimize(
     start: Start | Callable[[Space], Start] = (),
     network: Network[Any] | None = None,
     cost: Callable[[Config], float] | None = None,
+    state: str | os.PathLike[str] | None = None,
 ) -> Result:
     """Find the config with the smallest (or, by `goal`, largest) value of `fun(config)`.
 
@@ -74,8 +85,11 @@ def minimize(
     timeout: seconds after which no evaluation begins; those under way are waited for.
     early_stop: end when the expected gain of any further evaluation has been below this share of
         the spread (standard deviation) of the values three times in a row; 0.001 is a good choice.
-    errors: what an exception in fun does: record a failed trial, or end the run.
+    errors: what an exception in fun, or a result that is no number, does: record a failed trial,
+        or end the run. Ten failures without a success end it in any case.
     callback: called with the optimiser and each finished trial; the run ends if it returns True.
+    state: a file that is written after every change. If it exists, the run in it goes on: up to
+        n_trials in all, first with what was under way.
     The other arguments are those of `Optimizer`.
     """
     _check(fun, n_trials, workers, timeout, early_stop, errors)
@@ -89,16 +103,27 @@ def minimize(
         network=network,
         cost=cost,
     )
-    run = _Run(fun, optimizer, n_trials, early_stop, errors, callback)
+    past = len(optimizer.trials)
+    if state is not None and Path(state).exists():
+        optimizer = optimizer.resumed(state)
+    run = _Run(fun, optimizer, n_trials, early_stop, errors, callback, state, past)
     deadline = math.inf if timeout is None else time.monotonic() + timeout
     with (
         _progress_bar(progress) as bar,
-        _Inline() if workers == 1 else ThreadPoolExecutor(workers, "amortes") as executor,
+        _executor(workers) as executor,
     ):
         task = bar.add_task("", total=n_trials, note="")
         for finished in run.evaluate(executor, workers, deadline):
             bar.update(task, completed=finished, note=run.note)
     return run.result()
+
+
+def _executor(workers: int) -> Executor:
+    if workers == 1:
+        return _Inline()
+    count = torch.get_num_threads()
+    # A worker may begin while the next suggestion is made, on one thread.
+    return ThreadPoolExecutor(workers, "amortes", initializer=use_threads, initargs=(count,))
 
 
 class _Inline(Executor):
@@ -124,10 +149,15 @@ class _Run:
         early_stop: float | None,
         errors: str,
         callback: Callback | None,
+        state: str | os.PathLike[str] | None,
+        past: int,
     ) -> None:
         self.fun, self.optimizer, self.n_trials = fun, optimizer, n_trials
         self.early_stop, self.errors, self.callback = early_stop, errors, callback
-        self.finished = 0
+        self.state = state
+        known = [trial.status for trial in optimizer.trials[past:]]
+        self.finished = known.count("done") + known.count("failed")
+        self.succeeded = "done" in known
         self.negligible = 0  # results in a row after which little gain was expected
         self.message = ""
         self.last_error: Exception | None = None
@@ -135,7 +165,8 @@ class _Run:
     def evaluate(self, executor: Executor, workers: int, deadline: float) -> Iterator[int]:
         """Run the trials; yields how many are finished after each."""
         running: dict[Future[Any], Trial] = {}
-        begun = 0
+        again = [trial for trial in self.optimizer.trials if trial.status == "pending"]
+        begun = self.finished
         while True:
             while len(running) < workers and not self.message:
                 if begun == self.n_trials:
@@ -143,14 +174,17 @@ class _Run:
                 elif time.monotonic() >= deadline:
                     self.message = f"the time was up after {begun} of {self.n_trials} trials."
                 else:
-                    trial = self.optimizer.ask()
+                    trial = again.pop(0) if again else self.optimizer.ask()
+                    self._save()
                     running[executor.submit(self.fun, trial.copy().config)] = trial
                     begun += 1
             if not running:
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 trial = self._tell(running.pop(future), future)
+                self._save()
                 self.finished += 1
+                self.succeeded |= trial.status == "done"
                 yield self.finished
                 self._consider_stopping(trial)
 
@@ -177,14 +211,18 @@ class _Run:
     def _tell(self, trial: Trial, future: Future[Any]) -> Trial:
         error = future.exception()
         if error is None:
-            value, cost = _value_and_cost(future.result())
-            return self.optimizer.tell(trial, value, cost=cost)
+            try:
+                value, cost = _value_and_cost(future.result())
+                return self.optimizer.tell(trial, value, cost=cost)
+            except DataError as refused:
+                error = refused
         if self.errors == "raise" or not isinstance(error, Exception):
             raise error
         if self.last_error is None:
             warnings.warn(
-                f"the function raised {error!r} at {trial.config}; such trials are recorded as "
-                f"failed (errors='raise' ends the run instead).",
+                f"the function {'raised' if future.exception() else 'returned no result:'} "
+                f"{error!r} at {trial.config}; such trials are recorded as failed (errors='raise' "
+                f"ends the run instead).",
                 AmortesWarning,
                 stacklevel=2,
             )
@@ -192,8 +230,12 @@ class _Run:
         return self.optimizer.tell(trial, failed=True, reason=f"{type(error).__name__}: {error}")
 
     def _consider_stopping(self, trial: Trial) -> None:
-        if self.callback is not None and self.callback(self.optimizer, trial) is True:
-            self.message = f"the callback ended the run after {self.finished} trials."
+        if self.callback is not None:
+            answer: Any = self.callback(self.optimizer, trial)
+            if isinstance(answer, bool | np.bool_) and answer:
+                self.message = f"the callback ended the run after {self.finished} trials."
+        if self.finished >= HOPELESS and not self.succeeded:
+            self.message = f"all of {self.finished} trials failed."
         if self.early_stop is None or trial.value is None:
             return
         values = [t.value for t in self.optimizer.trials if t.value is not None]
@@ -206,13 +248,17 @@ class _Run:
                 f"{self.early_stop:g} of the spread of the values is expected."
             )
 
+    def _save(self) -> None:
+        if self.state is not None:
+            self.optimizer.save(self.state)
+
 
 def _value_and_cost(returned: Any) -> tuple[Any, Any]:
     if not isinstance(returned, tuple):
         return returned, None
     if len(returned) != 2:
         raise DataError(
-            f"the function must return a number or (value, cost), not {len(returned)} values."
+            f"a result must be a number, or a pair of value and cost, not {len(returned)} values."
         )
     return returned
 

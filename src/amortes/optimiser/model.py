@@ -7,10 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from amortes.acquisition import Domain, Fitted, Found, SearchConfig, maximise, maximise_pool
+from amortes.acquisition import Fitted, Found, SearchConfig, maximise, maximise_pool
 from amortes.nets.base import Network
-from amortes.optimiser.design import Fixed, agreeing, sample
-from amortes.optimiser.space import Space
+from amortes.optimiser.design import Fixed, agreeing, domain, sample
 from amortes.optimiser.trials import Ledger
 from amortes.optimiser.weights import Weight, success_weight, weigh
 from amortes.random import generator
@@ -110,16 +109,3 @@ class Model:
             rough=self.fitted.rough_moments if plain else None,
             config=config,
         )
-
-
-def domain(space: Space, fixed: Fixed | None = None) -> Domain:
-    """The space as the search sees it, with some coordinates fixed."""
-    A, b = space.rows
-    discrete = any(p.cardinality is not None for p in space.free.values())
-    return Domain.cube(
-        space.d,
-        fixed=fixed,
-        A=A if len(A) else None,
-        b=b if len(b) else None,
-        project=space.project if discrete else None,
-    )

@@ -11,6 +11,7 @@ pending: the next one is chosen as if they were done but their values unknown. E
 function of the seed and the trials so far, so a saved run continues as if it had never stopped.
 """
 
+import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -59,11 +60,11 @@ class Optimizer:
     acquisition: pes, mes or jes (information about the optimum), ei or logei.
     initial: number of results, or trials under way, before the network chooses; default one more
         than coordinates, at most 10.
-    start: past results as (config, value) or `Trial`, and configs to try first; or a function of
-        the space that returns such a list.
+    start: past results as (config, value) or `Trial`, and configs to try first, which pending
+        trials count as; or a function of the space that returns such a list.
     network: what predicts; default the one that comes with amortes.
-    cost: a function of the config that divides the gain. Costs passed to `tell` are learned and
-        divide it too.
+    cost: a function of the config that divides the gain. Without one, costs passed to `tell` are
+        learned, and divide it.
     """
 
     def __init__(
@@ -110,7 +111,13 @@ class Optimizer:
         if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
             raise DataError(f"ask(n): n must be an int of at least 1, not {n!r}.")
         with self._lock:
-            asked = [self._ledger.open(self._next()).copy() for _ in range(n or 1)]
+            known, queue = len(self._ledger.trials), list(self._queue)
+            try:
+                asked = [self._ledger.open(self._next()).copy() for _ in range(n or 1)]
+            except BaseException:  # nobody would ever tell what was not returned
+                self._ledger.forget(known)
+                self._queue = queue
+                raise
         return asked[0] if n is None else asked
 
     def tell(
@@ -125,15 +132,43 @@ class Optimizer:
         """Report the value of a trial, or that it failed; the trial as it is now.
 
         A config counts as the pending trial of that config or, if there is none, as a new result. A
-        value of NaN or infinity is a failure: remembered and avoided, but not learned from.
+        value of NaN or infinity is a failure: remembered and avoided, but not learned from. So is
+        better than a large number in place of a value that is missing, next to which all others
+        would look alike.
         """
         outcome = Outcome.of(value, cost, failed, reason)
         with self._lock:
             if isinstance(trial, Trial):
                 self._check_own(trial)
                 return self._ledger.close(trial.number, outcome).copy()
-            known = self._ledger.pending(trial) or self._ledger.open(trial)
+            known = self._ledger.pending(trial)
+            if known is None and (near := self._ledger.nearly_pending(trial)):
+                self._suggester.warn(
+                    "rounded",
+                    f"a result was told for {dict(trial)}, which differs a little from pending "
+                    f"trial {near.number}, {near.config}; that one stays pending. `tell(trial, "
+                    f"value)` closes it, `withdraw(trial)` drops it.",
+                )
+            known = known or self._ledger.open(trial)
             return self._ledger.close(known.number, outcome).copy()
+
+    def withdraw(self, trial: Trial) -> None:
+        """Take a trial back, pending or told, as if it had never been.
+
+        For a worker that is gone, a failure whose cause is mended, or a mistyped result: withdraw
+        the trial, then tell its config.
+        """
+        with self._lock:
+            self._check_own(trial)
+            self._ledger.withdraw(trial.number)
+
+    def enqueue(self, config: Mapping[str, Any]) -> None:
+        """Have a config tried next, before anything else that was not enqueued earlier."""
+        checked = self.space.check(config)
+        if not self.space.allows(checked):
+            raise DataError(f"the config {checked} is not in the pool, or violates a constraint.")
+        with self._lock:
+            self._queue.append(checked)
 
     @property
     def trials(self) -> list[Trial]:
@@ -254,7 +289,8 @@ class Optimizer:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a JSON file; it is either replaced whole or left alone."""
-        write_json(path, self.state)
+        with self._lock:  # else an older state might overwrite a newer one
+            write_json(path, self.state)
 
     @classmethod
     def load(
@@ -271,18 +307,31 @@ class Optimizer:
         except FileError as error:
             raise FileError(f"{path}: {error}") from None
 
+    def resumed(self, path: str | os.PathLike[str]) -> Self:
+        """The run saved at `path`, if it has the settings of this one; else a `ConfigError`."""
+        other = self.load(path, network=self._suggester.network, cost=self._suggester.cost)
+        saved, own = other.state, self.state
+        for name in ("space", "goal", "acquisition", "seed", "initial"):
+            if saved[name] != own[name]:
+                raise ConfigError(
+                    f"{name}: the run in {path} has {_short(saved[name])}, not "
+                    f"{_short(own[name])}. Give the same again to go on, or another file to begin "
+                    f"anew."
+                )
+        return other
+
     def _begin_with(self, entry: Any) -> None:
         if isinstance(entry, Trial):
+            if entry.status == "withdrawn":
+                return
             if entry.status == "pending":
-                raise DataError(f"start: trial {entry.number} has no result; give its config.")
+                self.enqueue(entry.config)
+                return
             failed = entry.status == "failed"
             outcome = Outcome.of(entry.value, entry.cost, failed, entry.reason)
             self._ledger.close(self._ledger.open(entry.config).number, outcome)
         elif isinstance(entry, Mapping):
-            config = self.space.check(entry)
-            if not bool(self.space.feasible(self.space.encode(config)[None])):
-                raise DataError(f"start: the config {config} violates the constraints.")
-            self._queue.append(config)
+            self.enqueue(entry)
         elif isinstance(entry, tuple | list) and len(entry) == 2:
             self.tell(entry[0], entry[1])
         else:
@@ -291,6 +340,14 @@ class Optimizer:
                 f"not {entry!r}."
             )
 
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {name: part for name, part in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._lock = threading.RLock()
+
     def _next(self) -> Config:
         return self._queue.pop(0) if self._queue else self._suggester.next()
 
@@ -298,3 +355,8 @@ class Optimizer:
         trials = self._ledger.trials
         if not (trial.number < len(trials) and trials[trial.number].config == trial.config):
             raise DataError(f"trial {trial.number} with {trial.config} is not of this optimiser.")
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -188,6 +188,13 @@ class Space:
             allowed &= constraint.excess(values) <= 0
         return allowed
 
+    def allows(self, config: Mapping[str, Any]) -> bool:
+        """Whether a config is of the pool, if there is one, and satisfies all constraints."""
+        point = self._point(self.check(config))
+        if self.pool is not None:
+            return tuple(point) in self._members
+        return bool(self.feasible(torch.tensor([point], dtype=torch.float64)))
+
     @cached_property
     def rows(self) -> tuple[Tensor, Tensor]:
         """A, `m x d`, and b, `m`: the constraints that are linear in the cube, as A x <= b."""

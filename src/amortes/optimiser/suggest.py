@@ -83,13 +83,15 @@ class Suggester:
         if not self.ledger.having("done"):
             raise DataError("there is no result to learn from yet; tell one first.")
         under_way = self.ledger.having("pending") if pending else []
-        closed = len(self.ledger.having("done", "failed"))
-        key = (closed, *(trial.number for trial in under_way))
+        key = (self.ledger.changes, *(trial.number for trial in under_way))
         kept = self._models.get(bool(under_way))
         if kept is None or kept[0] != key:
             model = Model(self.network, self.ledger, maximise=self.maximise, pending=pending)
             self._models[bool(under_way)] = kept = (key, model)
         return kept[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_models": {}}  # they are made again, and some are no data
 
     def seed_for(self, purpose: str) -> int:
         """A seed that depends on the purpose and on how far the run has come."""

@@ -13,14 +13,17 @@ from amortes.acquisition.units import LARGEST
 from amortes.errors import DataError
 from amortes.optimiser.space import Config, Space
 
-Status = Literal["pending", "done", "failed"]
+ROUNDED = 1e-3
+"""Coordinates closer than this may differ by rounding only."""
+Status = Literal["pending", "done", "failed", "withdrawn"]
 
 
 @dataclass(frozen=True)
 class Trial:
     """One evaluation: a config, and its value once it is told.
 
-    `status` is pending until then, failed if there is no usable value (`reason` says why).
+    `status` is pending until then, failed if there is no usable value (`reason` says why), and
+    withdrawn if it was taken back.
     """
 
     number: int
@@ -77,6 +80,7 @@ class Ledger:
     def __init__(self, space: Space) -> None:
         self.space = space
         self.trials: list[Trial] = []
+        self.changes = 0  # to what the trials say; grows
         self._points: list[Tensor] = []
 
     def open(self, config: Mapping[str, Any]) -> Trial:
@@ -86,16 +90,27 @@ class Ledger:
         self._points.append(self.space.encode(trial.config))
         return trial
 
+    def forget(self, known: int) -> None:
+        """Keep the first `known` trials only."""
+        del self.trials[known:], self._points[known:]
+
+    def withdraw(self, number: int) -> None:
+        """Go on as if this trial had never been."""
+        self.trials[number] = Trial(number, self.trials[number].config, "withdrawn")
+        self.changes += 1
+
     def close(self, number: int, outcome: Outcome) -> Trial:
         """Record what came of a pending trial."""
         trial = self.trials[number]
         if trial.status != "pending":
-            was = f"told {trial.value:g}" if trial.value is not None else "told as failed"
+            was = {"done": f"told {trial.value}", "failed": "told as failed"}
             raise DataError(
-                f"trial {number} was already {was}. For a repeated measurement tell its config, "
-                f"`tell(trial.config, value)`."
+                f"trial {number} was already {was.get(trial.status, trial.status)}. For a repeated "
+                f"measurement tell its config, `tell(trial.config, value)`; to correct a mistake, "
+                f"`withdraw(trial)` first."
             )
         self.trials[number] = dataclasses.replace(trial, **vars(outcome))
+        self.changes += 1
         return self.trials[number]
 
     def pending(self, config: Mapping[str, Any]) -> Trial | None:
@@ -103,6 +118,14 @@ class Ledger:
         point = self.space.encode(config)
         for trial in self.having("pending"):
             if torch.equal(self._points[trial.number], point):
+                return trial
+        return None
+
+    def nearly_pending(self, config: Mapping[str, Any]) -> Trial | None:
+        """A pending trial whose config may be this one before it was rounded."""
+        point = self.space.encode(config)
+        for trial in self.having("pending"):
+            if bool(((self._points[trial.number] - point).abs() < ROUNDED).all()):
                 return trial
         return None
 

@@ -171,8 +171,10 @@ def test_what_is_not_supported_is_refused(network: KernelNetwork, model: Surroga
 
 def test_bad_data(network: KernelNetwork, model: Surrogate) -> None:
     X, Y = raw(4)
-    with pytest.raises(DataError, match=r"unit cube.*Rescale"):
+    with pytest.raises(DataError, match=r"outside its bounds 0 to 1\. Give `bounds=`"):
         Surrogate(X, Y, network=network)
+    with pytest.raises(DataError, match=r"outside its bounds"):
+        model.condition_on_observations(BOUNDS[1:] + 1.0, Y[:1])
     with pytest.raises(DataError, match="n x 1, not"):
         Surrogate(X, Y.squeeze(-1), network=network, bounds=BOUNDS)
     with pytest.raises(DataError, match="n x 1, not"):
@@ -187,3 +189,12 @@ def test_bad_data(network: KernelNetwork, model: Surrogate) -> None:
         model.posterior(torch.zeros(3, 1))
     with pytest.raises(DataError, match="unit cube"):
         model.posterior(BOUNDS[1:] + 1.0)
+
+
+def test_lists_and_arrays(network: KernelNetwork, model: Surrogate) -> None:
+    X, Y = model.train_inputs[0], model.train_targets[:, None]
+    listed = Surrogate(X.tolist(), Y.tolist(), network=network, bounds=BOUNDS.tolist())
+    arrays = Surrogate(X.numpy(), Y.numpy(), network=network, bounds=BOUNDS.numpy())
+    for other in (listed, arrays):
+        close = torch.allclose(other.posterior(X_NEW).mean, model.posterior(X_NEW).mean)
+        assert close

@@ -12,9 +12,11 @@ import torch
 from botorch.acquisition.objective import PosteriorTransform, ScalarizedPosteriorTransform
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models.model import Model
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from amortes.acquisition import Fitted
+from amortes.acquisition.fitted import OUTSIDE
 from amortes.errors import ConfigError, DataError
 from amortes.integrations.botorch.posterior import PredictivePosterior
 from amortes.nets.base import Network
@@ -24,19 +26,19 @@ from amortes.pretrained import load_pretrained
 class Surrogate(Model):  # type: ignore[misc]
     """A single-output model of y(x): `posterior`, conditioning on data and on the optimum.
 
-    train_X `n x d`, train_Y `n x 1`, bounds `2 x d` (default: the unit cube), network: what
-    predicts (default: the one that comes with amortes). BoTorch maximises,
-    so gains are about the maximum, unless `maximize=False`: then they are about the minimum, and
-    our acquisition functions prefer small y. Predictions are of y either way.
+    train_X `n x d`, train_Y `n x 1`, bounds `2 x d` (default: the unit cube), tensors or what
+    makes some; network: what predicts (default: the one that comes with amortes). BoTorch
+    maximises, so gains are about the maximum, unless `maximize=False`: then they are about the
+    minimum, and our acquisition functions prefer small y. Predictions are of y either way.
     """
 
     def __init__(
         self,
-        train_X: Tensor,
-        train_Y: Tensor,
+        train_X: ArrayLike | Tensor,
+        train_Y: ArrayLike | Tensor,
         *,
         network: Network[Any] | None = None,
-        bounds: Tensor | None = None,
+        bounds: ArrayLike | Tensor | None = None,
         maximize: bool = True,
         **unsupported: Any,
     ) -> None:
@@ -47,8 +49,9 @@ class Surrogate(Model):  # type: ignore[misc]
                 "standardises outcomes and infers the noise by itself. Pass raw data."
             )
         self.maximize = maximize
-        self._set_bounds(train_X, bounds)
         self._X, y = _as_data(train_X, train_Y)
+        self._set_bounds(self._X, bounds)
+        self._check_inside(self._X)
         network = load_pretrained()[0] if network is None else network
         self.fitted = Fitted(network, self.to_unit(self._X), y, maximise=maximize)
 
@@ -105,6 +108,7 @@ class Surrogate(Model):  # type: ignore[misc]
         if kwargs:
             raise UnsupportedError(f"condition_on_observations does not take {', '.join(kwargs)}.")
         X, y = _as_data(X, Y)
+        self._check_inside(X)
         old, model = self.fitted, copy.copy(self)
         model._X, y = torch.cat([self._X, X]), torch.cat([old.y, y])
         model.fitted = Fitted(old.network, self.to_unit(model._X), y, maximise=self.maximize)
@@ -137,10 +141,24 @@ class Surrogate(Model):  # type: ignore[misc]
         unit: Tensor = (X.to(torch.float64) - self._lower) / (self._upper - self._lower)
         return unit
 
-    def _set_bounds(self, X: Tensor, bounds: Tensor | None) -> None:
+    def _check_inside(self, X: Tensor) -> None:
+        """Raise DataError if a point is outside the bounds, by more than rounding."""
+        unit = self.to_unit(X)
+        outside = ((unit < -OUTSIDE) | (unit > 1.0 + OUTSIDE)).any(0).nonzero().flatten().tolist()
+        if outside:
+            k = outside[0]
+            raise DataError(
+                f"column {k} of X has values from {float(X[:, k].min()):g} to "
+                f"{float(X[:, k].max()):g}, outside its bounds {float(self._lower[k]):g} to "
+                f"{float(self._upper[k]):g}. Give `bounds=` that hold all data (the default is the "
+                f"unit cube); optimize_acqf may still search a smaller box."
+            )
+
+    def _set_bounds(self, X: Tensor, bounds: Any) -> None:
         d = X.shape[-1]
         if bounds is None:
             bounds = torch.tensor([[0.0], [1.0]]).expand(2, d)
+        bounds = torch.as_tensor(bounds)
         if bounds.shape != (2, d):
             raise DataError(
                 f"bounds must be 2 x {d} (lower and upper, for each column of train_X), not "
@@ -151,8 +169,9 @@ class Surrogate(Model):  # type: ignore[misc]
             raise DataError(f"bounds must be finite, lower below upper: {bounds.tolist()}.")
 
 
-def _as_data(X: Tensor, Y: Tensor) -> tuple[Tensor, Tensor]:
+def _as_data(X: Any, Y: Any) -> tuple[Tensor, Tensor]:
     """X `n x d` and y `n`, float64, from BoTorch's `n x d` and `n x 1`."""
+    X, Y = torch.as_tensor(X), torch.as_tensor(Y)
     if X.ndim != 2 or Y.shape != (len(X), 1):
         raise DataError(
             "Surrogate models one dataset with one outcome: X must be n x d and Y n x 1, not "
