@@ -1,11 +1,14 @@
 import dataclasses
+import math
 
 import numpy as np
 import pytest
 import torch
 from scipy import stats
+from torch import Tensor
 
 from amortes.nets.kernel.particles import (
+    FURTHEST,
     HyperPosterior,
     ParticleConfig,
     find_mode,
@@ -15,6 +18,7 @@ from amortes.nets.kernel.particles import (
 from amortes.prior.gp import PRIORS, GPPrior, Hyperparameters, Kernel, Marginal
 from amortes.prior.kernels import covariance
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
+from amortes.random import generator
 
 FREE = dataclasses.replace(
     PRIORS["robust"], name="free", output_variance=Marginal.lognormal(0.0, 0.5)
@@ -94,3 +98,36 @@ def test_normal_points_are_normal() -> None:
     assert points.mean(0).abs().max() < 0.01
     assert (points.var(0) - 1).abs().max() < 0.02
     assert points is normal_points(3, 4096)
+
+
+def branin(n: int) -> tuple[Tensor, Tensor]:
+    """The function without noise, standardised: X `1 x n x 2`, y `1 x n`."""
+    X = torch.rand(1, n, 2, generator=generator(n), dtype=torch.float64)
+    u, v = 15.0 * X[..., 0] - 5.0, 15.0 * X[..., 1]
+    valley = v - 5.1 / (4 * math.pi**2) * u**2 + 5 / math.pi * u - 6.0
+    y = valley.square() + 10 * (1 - 1 / (8 * math.pi)) * u.cos()
+    return X, (y - y.mean()) / y.std()
+
+
+@pytest.mark.parametrize("n", [30, 60, 100])
+def test_the_mode_is_found_without_noise(n: int) -> None:
+    # From z = 0, a noise sd of 0.05, ten steps get to 0.0003 at best.
+    X, y = branin(n)
+    posterior = HyperPosterior(PRIORS["robust"], X, y)
+    z, _ = find_mode(posterior, steps=ParticleConfig().steps)
+    gradient = posterior.derivatives(z)[1].where(z.abs() < FURTHEST, 0.0)  # held there
+    assert float(gradient.norm()) < 1.0
+    weights = infer_particles(PRIORS["robust"], X, y, ParticleConfig()).log_weights.exp()
+    assert float(1.0 / weights.square().sum()) > 3.0
+
+
+@pytest.mark.parametrize("loc", [-12.0, -14.0])
+def test_priors_of_very_little_noise(loc: float) -> None:
+    # Fisher matrices of so ill-conditioned covariances are indefinite by rounding.
+    quiet = dataclasses.replace(PRIORS["paper"], noise_sd=Marginal.lognormal(loc, 2.0))
+    for n, d in ((60, 1), (100, 2)):
+        X = torch.rand(1, n, d, generator=generator(n, d), dtype=torch.float64)
+        y = (2.0 * X).sin().sum(-1)
+        particles = infer_particles(quiet, X, (y - y.mean()) / y.std(), ParticleConfig())
+        assert bool(particles.log_weights.isfinite().any())
+        assert not bool(particles.log_weights.isnan().any())
