@@ -1,10 +1,18 @@
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+import torch
 
 from amortes.errors import ConfigError
-from amortes.pretrained import DEFAULT, load_pretrained, names, weights_path
+from amortes.pretrained import DEFAULT, as_network, load_pretrained, names, weights_path
+from amortes.training.export import export
+from amortes.training.loop import train
+from amortes.training.run import Run
 from tests.pretrained.golden import FILE, compute
+from tests.training.fake import fake_recipe
 
 
 def test_the_default_is_there_and_first() -> None:
@@ -14,9 +22,23 @@ def test_the_default_is_there_and_first() -> None:
 def test_loading_twice_shares_one_network() -> None:
     network, card = load_pretrained()
     assert load_pretrained()[0] is network
+    assert load_pretrained(DEFAULT)[0] is network
+    assert load_pretrained(name=DEFAULT)[0] is network
     assert not network.training
     assert not any(p.requires_grad for p in network.parameters())
     assert network.trained_points == card.stages["base"]["recipe"]["tasks"]["max_context"]
+
+
+def test_inference_needs_neither_muon_nor_fcntl() -> None:
+    code = (
+        "import sys, torch.optim;"
+        "del torch.optim.Muon;"  # as before torch 2.9
+        "sys.modules['fcntl'] = None;"  # as on Windows
+        "from amortes.pretrained import load_pretrained;"
+        "load_pretrained()"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
 
 
 def test_an_unknown_name_lists_those_there_are() -> None:
@@ -37,3 +59,23 @@ def test_predictions_and_gains_are_what_they_were(name: str) -> None:
 def test_files_are_small() -> None:
     for name in names():
         assert weights_path(name).stat().st_size < 10e6
+
+
+def test_a_network_by_its_name_its_file_or_itself() -> None:
+    network = load_pretrained("kernel-paper")[0]
+    assert as_network(None) is load_pretrained()[0]
+    assert as_network("kernel-paper") is network
+    assert as_network(network) is network
+    of_file = as_network(weights_path("kernel-paper"), gains=True)
+    for name, tensor in network.state_dict().items():
+        assert torch.equal(tensor, of_file.state_dict()[name])
+    with pytest.raises(ConfigError, match=r"no file 'mine\.safetensors'"):
+        as_network("mine.safetensors")
+
+
+def test_gains_must_have_been_trained(tmp_path: Path) -> None:
+    train(tmp_path / "base", fake_recipe(steps=1))
+    export(Run.open(tmp_path / "base"), tmp_path / "base.safetensors")
+    assert as_network(tmp_path / "base.safetensors").prior == fake_recipe().prior
+    with pytest.raises(ConfigError, match="has no trained gains"):
+        as_network(tmp_path / "base.safetensors", gains=True)

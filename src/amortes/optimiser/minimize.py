@@ -21,11 +21,11 @@ import numpy as np
 import torch
 
 from amortes.errors import ConfigError, DataError
-from amortes.nets.base import Network
 from amortes.optimiser.limits import AmortesWarning
 from amortes.optimiser.optimizer import Goal, Optimizer, Start
 from amortes.optimiser.space import Config, Space
 from amortes.optimiser.trials import Trial
+from amortes.pretrained import AnyNetwork
 from amortes.threads import use_threads
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def minimize(
     seed: int = 0,
     initial: int | None = None,
     start: Start | Callable[[Space], Start] = (),
-    network: Network[Any] | None = None,
+    network: AnyNetwork | None = None,
     cost: Callable[[Config], float] | None = None,
     state: str | os.PathLike[str] | None = None,
 ) -> Result:

@@ -23,13 +23,13 @@ import torch
 from amortes.acquisition import TO_THE_TOP
 from amortes.errors import ConfigError, DataError, FileError
 from amortes.files import read_json, write_json
-from amortes.nets.base import Network
+from amortes.nets.base import GAINS
 from amortes.optimiser import state as states
 from amortes.optimiser.importance import importance
 from amortes.optimiser.space import Config, Space
 from amortes.optimiser.suggest import Suggester
 from amortes.optimiser.trials import Ledger, Outcome, Trial
-from amortes.pretrained import load_pretrained
+from amortes.pretrained import AnyNetwork, as_network
 from amortes.random import generator
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ class Optimizer:
         than coordinates, at most 10.
     start: past results as (config, value) or `Trial`, and configs to try first, which pending
         trials count as; or a function of the space that returns such a list.
-    network: what predicts; default the one that comes with amortes.
+    network: what predicts, as a network, its file or its name; default the one that comes with
+        amortes.
     cost: a function of the config that divides the gain. Without one, costs passed to `tell` are
         learned, and divide it.
     """
@@ -76,20 +77,18 @@ class Optimizer:
         seed: int = 0,
         initial: int | None = None,
         start: Start | Callable[[Space], Start] = (),
-        network: Network[Any] | None = None,
+        network: AnyNetwork | None = None,
         cost: Callable[[Config], float] | None = None,
     ) -> None:
         self.space = space if isinstance(space, Space) else Space(space)
         if goal not in get_args(Goal):
             raise ConfigError(f"goal: must be minimize or maximize, not {goal!r}.")
-        if not isinstance(network, Network | None):
-            raise ConfigError(f"network: must be an amortes Network, not {network!r}.")
         self.goal = goal
         self._lock = threading.RLock()
         self._ledger = Ledger(self.space)
         self._queue: list[Config] = []
         self._suggester = Suggester(
-            load_pretrained()[0] if network is None else network,
+            as_network(network, gains=acquisition in GAINS),
             self._ledger,
             maximise=goal == "maximize",
             acquisition=acquisition,
@@ -258,7 +257,7 @@ class Optimizer:
         cls,
         state: Mapping[str, Any],
         *,
-        network: Network[Any] | None = None,
+        network: AnyNetwork | None = None,
         cost: Callable[[Config], float] | None = None,
     ) -> Self:
         """The optimiser `state` described; give the network and the cost function it had."""
@@ -297,7 +296,7 @@ class Optimizer:
         cls,
         path: str | os.PathLike[str],
         *,
-        network: Network[Any] | None = None,
+        network: AnyNetwork | None = None,
         cost: Callable[[Config], float] | None = None,
     ) -> Self:
         """Continue the run saved at `path`; pending trials may still be told."""

@@ -9,6 +9,7 @@ was trained and how good it is (`amortes info`).
 
 import functools
 import importlib.resources
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from amortes.training.export import Card, load_network
 
 DEFAULT = "kernel-robust"
 SUFFIX = ".safetensors"
+AnyNetwork = Network[Any] | str | os.PathLike[str]
+"""A network, the name of one that comes with amortes, or a weights file."""
 
 
 def names() -> list[str]:
@@ -34,7 +37,39 @@ def weights_path(name: str) -> Path:
     return Path(str(importlib.resources.files(__name__) / f"{name}{SUFFIX}"))
 
 
-@functools.cache
 def load_pretrained(name: str = DEFAULT) -> tuple[Network[Any], Card]:
     """The network of this name, shared by all who ask for it, and its card."""
+    return _load(name)
+
+
+def as_network(network: AnyNetwork | None, *, gains: bool = False) -> Network[Any]:
+    """The network that is meant; without any, the default.
+
+    With `gains`, a file without trained gains is a `ConfigError`.
+    """
+    if isinstance(network, Network):
+        return network
+    if network is None or network in names():
+        return load_pretrained(DEFAULT if network is None else str(network))[0]
+    if not isinstance(network, str | os.PathLike):
+        raise ConfigError(
+            f"network: must be an amortes Network, a weights file or a name ({', '.join(names())}),"
+            f" not a {type(network).__name__}. `load_pretrained` gives a pair: network and card."
+        )
+    if not Path(network).exists():
+        raise ConfigError(
+            f"network: there is no file {os.fspath(network)!r}, and no network of that name; there "
+            f"are {', '.join(names())}."
+        )
+    loaded, card = load_network(network)
+    if gains and "alpha" not in card.stages:
+        raise ConfigError(
+            f"network: {os.fspath(network)} has no trained gains; train the alpha stage on it, or "
+            f"use logei or ei."
+        )
+    return loaded
+
+
+@functools.cache
+def _load(name: str) -> tuple[Network[Any], Card]:
     return load_network(weights_path(name))

@@ -19,17 +19,17 @@ from amortes.acquisition import Fitted
 from amortes.acquisition.fitted import OUTSIDE
 from amortes.errors import ConfigError, DataError
 from amortes.integrations.botorch.posterior import PredictivePosterior
-from amortes.nets.base import Network
-from amortes.pretrained import load_pretrained
+from amortes.pretrained import AnyNetwork, as_network
 
 
 class Surrogate(Model):  # type: ignore[misc]
     """A single-output model of y(x): `posterior`, conditioning on data and on the optimum.
 
     train_X `n x d`, train_Y `n x 1`, bounds `2 x d` (default: the unit cube), tensors or what
-    makes some; network: what predicts (default: the one that comes with amortes). BoTorch
-    maximises, so gains are about the maximum, unless `maximize=False`: then they are about the
-    minimum, and our acquisition functions prefer small y. Predictions are of y either way.
+    makes some; network: what predicts, itself, its file or its name (default: the one that comes
+    with amortes). BoTorch maximises, so gains are about the maximum, unless `maximize=False`: then
+    they are about the minimum, and our acquisition functions prefer small y. Predictions are of y
+    either way.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Surrogate(Model):  # type: ignore[misc]
         train_X: ArrayLike | Tensor,
         train_Y: ArrayLike | Tensor,
         *,
-        network: Network[Any] | None = None,
+        network: AnyNetwork | None = None,
         bounds: ArrayLike | Tensor | None = None,
         maximize: bool = True,
         **unsupported: Any,
@@ -52,8 +52,7 @@ class Surrogate(Model):  # type: ignore[misc]
         self._X, y = _as_data(train_X, train_Y)
         self._set_bounds(self._X, bounds)
         self._check_inside(self._X)
-        network = load_pretrained()[0] if network is None else network
-        self.fitted = Fitted(network, self.to_unit(self._X), y, maximise=maximize)
+        self.fitted = Fitted(as_network(network), self.to_unit(self._X), y, maximise=maximize)
 
     @property
     def num_outputs(self) -> int:

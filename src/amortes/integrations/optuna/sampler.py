@@ -28,12 +28,12 @@ from amortes.errors import ConfigError
 from amortes.integrations.optuna.history import Plan, known, record, undecided
 from amortes.integrations.optuna.structure import Distributions, Structure
 from amortes.integrations.optuna.translate import Translation, constant
-from amortes.nets.base import Network
+from amortes.nets.base import GAINS, Network
 from amortes.optimiser.design import sample
 from amortes.optimiser.model import ACQUISITIONS
 from amortes.optimiser.optimizer import MOST_INITIAL
 from amortes.optimiser.suggest import Suggester
-from amortes.pretrained import load_pretrained
+from amortes.pretrained import AnyNetwork, as_network
 from amortes.random import generator
 
 MOST_IMAGINED = 8
@@ -55,7 +55,8 @@ class AmortesSampler(BaseSampler):
     seed: default a random one.
     n_startup_trials: number of results, or trials under way, before the network chooses; until
         then parameters are spread evenly. Default one more than coordinates, at most 10.
-    network: what predicts; default the one that comes with amortes.
+    network: what predicts, as a network, its file or its name; default the one that comes with
+        amortes.
     independent_sampler: what chooses parameters that come up besides those chosen jointly, also
         of the first trial; default the network, or chance, as described in the module.
     """
@@ -66,7 +67,7 @@ class AmortesSampler(BaseSampler):
         acquisition: str = "jes",
         seed: int | None = None,
         n_startup_trials: int | None = None,
-        network: Network[Any] | None = None,
+        network: AnyNetwork | None = None,
         independent_sampler: BaseSampler | None = None,
     ) -> None:
         if acquisition not in ACQUISITIONS:
@@ -75,15 +76,15 @@ class AmortesSampler(BaseSampler):
             )
         _check_int("seed", seed, 0)
         _check_int("n_startup_trials", n_startup_trials, 1)
-        if not isinstance(network, Network | None):
-            raise ConfigError(f"network: must be an amortes Network, not {network!r}.")
         if not isinstance(independent_sampler, BaseSampler | None):
             raise ConfigError(
                 f"independent_sampler: must be a sampler of Optuna, not {independent_sampler!r}."
             )
         self._acquisition, self._initial = acquisition, n_startup_trials
         self._seed = _any_seed() if seed is None else seed
-        self._network, self._independent_sampler = network, independent_sampler
+        gains = acquisition in GAINS
+        self._network = None if network is None else as_network(network, gains=gains)
+        self._independent_sampler = independent_sampler
         self._plans: dict[str, dict[int, Plan]] = {}  # by study and number, of trials under way
         self._warned: set[str] = set()
         self._lock = threading.RLock()
@@ -198,7 +199,7 @@ class AmortesSampler(BaseSampler):
         return structure if fits else structure.shared
 
     def _predictor(self) -> Network[Any]:
-        return load_pretrained()[0] if self._network is None else self._network
+        return as_network(self._network)
 
     def _choose(
         self,
