@@ -1,9 +1,18 @@
+import sys
 from pathlib import Path
 
 import pytest
 
 from amortes.errors import FileError
-from amortes.files import atomic_path, locked, read_json, sha256, write_json, write_text
+from amortes.files import (
+    atomic_path,
+    clear_stale,
+    locked,
+    read_json,
+    sha256,
+    write_json,
+    write_text,
+)
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path: Path) -> None:
@@ -47,3 +56,23 @@ def test_a_locked_folder_keeps_others_out_until_it_is_left(tmp_path: Path) -> No
         pass
     with locked(tmp_path, "sweep"):
         pass
+
+
+def test_without_locks_nobody_is_kept_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fcntl", None)  # as on Windows
+    entered = []
+    with locked(tmp_path, "sweep"), locked(tmp_path, "sweep"):
+        entered.append(True)
+    assert entered
+
+
+def test_only_what_was_half_written_is_cleared(tmp_path: Path) -> None:
+    half = []
+    for name in ("a.txt", "b-7.txt", "c.txt"):
+        with atomic_path(tmp_path / name) as temporary:
+            temporary.write_text("whole")
+        temporary.write_text("half")  # as a kill leaves it
+        half.append(temporary)
+    clear_stale(tmp_path, "a.txt", "b-*.txt")
+    assert [path.exists() for path in half] == [False, False, True]
+    assert (tmp_path / "a.txt").read_text() == "whole"

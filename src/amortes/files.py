@@ -6,7 +6,6 @@ the previous version (or nothing) in place, never half a file.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -39,6 +38,13 @@ def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def clear_stale(folder: str | os.PathLike[str], *names: str) -> None:
+    """Remove what a kill left of writing files of these names (or patterns); nobody may write."""
+    for name in names:
+        for stale in Path(folder).glob(f".{name}.*.tmp"):
+            stale.unlink(missing_ok=True)
+
+
 def write_text(target: str | os.PathLike[str], text: str) -> None:
     """Write `text` to `target` atomically."""
     with atomic_path(target) as temporary:
@@ -68,7 +74,15 @@ def sha256(source: str | os.PathLike[str]) -> str:
 
 @contextlib.contextmanager
 def locked(folder: Path, writer: str) -> Iterator[None]:
-    """Keep every other `writer` out of a folder; the system frees the lock of a killed one."""
+    """Keep every other `writer` out of a folder; the system frees the lock of a killed one.
+
+    Where there are no locks, nobody is kept out.
+    """
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
     handle = os.open(folder, os.O_RDONLY)
     try:
         try:

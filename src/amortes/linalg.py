@@ -18,12 +18,14 @@ def cholesky(A: Tensor) -> Tensor:
     if not info.any():
         return L
     scale = A.diagonal(dim1=-2, dim2=-1).mean(-1)
+    shift = torch.zeros_like(scale)
     for jitter in JITTERS[1:]:
         failed = info > 0
         if not failed.any():
             return L
-        shift = (jitter * scale * failed)[..., None]
-        L, info = torch.linalg.cholesky_ex(A + torch.diag_embed(shift.expand(A.shape[:-1])))
+        shift = torch.where(failed, jitter * scale, shift)
+        ridge = torch.diag_embed(shift[..., None].expand(A.shape[:-1]))
+        L, info = torch.linalg.cholesky_ex(A + ridge)
     if (info > 0).any():
         raise DataError(
             "a covariance matrix is not positive definite, or contains NaN or infinity."

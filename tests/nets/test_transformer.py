@@ -386,7 +386,7 @@ def test_training_lowers_the_cross_entropy() -> None:
             task.posterior_mean.float(),
             (task.posterior_variance + task.noise_variance).float(),
         ]
-        for task in stream.batches(0, 28)
+        for task in stream.batches(range(28))
     ]
     train, test = batches[:25], batches[25:]
 

@@ -5,7 +5,6 @@ import scipy.stats
 import torch
 from torch import Tensor
 
-from amortes.errors import ConfigError
 from amortes.oracles import marginal
 from amortes.oracles.marginal import MarginalGP
 from amortes.prior.gp import GPPrior, Kernel, Marginal
@@ -89,9 +88,3 @@ def test_integrated_mean_is_the_average_over_drawn_means() -> None:
     means, variances = exact_posterior(prior.kernel, hyper, *batch)
     assert torch.allclose(means.mean(0), mean[0, 0], atol=4 * means.std().item() / math.sqrt(draws))
     assert torch.allclose(variances.mean(0) + means.var(0), variance[0, 0], rtol=0.05)
-
-
-def test_lognormal_mean_is_refused() -> None:
-    X, y, _ = data()
-    with pytest.raises(ConfigError, match="normal or fixed mean"):
-        MarginalGP(GPPrior(mean=Marginal.lognormal(0.0, 1.0)), X, y)

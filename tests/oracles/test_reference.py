@@ -11,7 +11,6 @@ from amortes.oracles.reference import (
     evaluation_task,
     fair_mean,
     fingerprint,
-    first,
     grid,
     reference_cell,
     references,
@@ -19,6 +18,7 @@ from amortes.oracles.reference import (
 from amortes.oracles.smc import SMCConfig
 from amortes.oracles.store import rounded
 from amortes.prior.gp import GPPrior, named_prior
+from amortes.training.batches import take_rows
 
 PRIOR = GPPrior(name="unshipped", max_dim=2)
 CELLS = [(1, 3), (2, 4)]
@@ -70,7 +70,7 @@ def test_fingerprints_tell_tasks_apart() -> None:
 
     assert belongs(one, entry(one))
     assert not belongs(one, entry(two))
-    assert not belongs(one, entry(first(one, 2)))
+    assert not belongs(one, entry(take_rows(one, slice(2))))
 
 
 @pytest.mark.usefixtures("small")

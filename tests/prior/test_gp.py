@@ -1,3 +1,4 @@
+import dataclasses
 import math
 from typing import Any
 
@@ -50,6 +51,12 @@ def test_a_sample_depends_on_its_own_seed_only() -> None:
         ("noise_sd", {"noise_sd": Marginal.lognormal(math.nan, 1.0)}),
         ("mean", {"mean": Marginal.normal(0.0, -1.0)}),
         ("output_variance", {"output_variance": Marginal.fixed(-1.0)}),
+        ("mean: must be normal", {"mean": Marginal.lognormal(0.0, 1.0)}),
+        ("mean: .* dim_power", {"mean": Marginal(loc=0.0, scale=1.0, log=False, dim_power=0.5)}),
+        (
+            "noise_sd: .* dim_power",
+            {"noise_sd": Marginal(loc=1.0, scale=0.0, log=False, dim_power=-1.0)},
+        ),
     ],
 )
 def test_invalid_values_name_the_field(field: str, values: dict[str, Any]) -> None:
@@ -69,3 +76,29 @@ def test_description_round_trip(prior: GPPrior) -> None:
     assert GPPrior.from_dict(prior.to_dict()) == prior
     with pytest.raises(ConfigError, match="colour"):
         GPPrior.from_dict({**prior.to_dict(), "colour": "red"})
+
+
+@pytest.mark.parametrize("field", [f.name for f in dataclasses.fields(GPPrior)])
+def test_descriptions_must_be_complete(field: str) -> None:
+    whole = PRIORS["paper"].to_dict()
+    with pytest.raises(ConfigError, match=f"{field} missing"):
+        GPPrior.from_dict({name: value for name, value in whole.items() if name != field})
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        "paper",
+        None,
+        {**PRIORS["paper"].to_dict(), "mean": {"loc": 0.0, "scale": 1.0, "log": False}},
+        {**PRIORS["paper"].to_dict(), "mean": 0.0},
+        {
+            **PRIORS["paper"].to_dict(),
+            "noise_sd": {"loc": "x", "scale": 1, "log": 1, "dim_power": 0},
+        },
+        {**PRIORS["paper"].to_dict(), "max_dim": "six"},
+    ],
+)
+def test_other_things_are_no_descriptions(values: Any) -> None:
+    with pytest.raises(ConfigError, match="not a GPPrior description"):
+        GPPrior.from_dict(values)

@@ -25,8 +25,10 @@ def test_one_dimension_against_a_fine_grid() -> None:
 
 def _descent(x: Any, path: Paths) -> tuple[float, Any]:
     """Minus the path and its gradient, for SciPy."""
-    X = torch.as_tensor(x)[None, None]
-    return -float(path(X)), -path.gradient(X)[0, 0].numpy()
+    X = torch.tensor(x)[None, None].requires_grad_()
+    f = path(X)
+    (gradient,) = torch.autograd.grad(f.sum(), X)
+    return -f.item(), -gradient[0, 0].numpy()
 
 
 @pytest.mark.parametrize("d", [2, 6])

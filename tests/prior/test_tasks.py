@@ -1,5 +1,8 @@
 import dataclasses
 import hashlib
+import multiprocessing
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -73,8 +76,21 @@ def test_two_processes_get_the_same_step_bit_for_bit() -> None:
 def test_workers_and_order_of_access_do_not_matter() -> None:
     stream = TaskStream(PRIORS["paper"], 2, dataclasses.replace(SMALL, batch_size=2))
     alone = [digest(stream.batch(step)) for step in (4, 3, 2)][::-1]
-    assert [digest(t) for t in stream.batches(2, 5)] == alone
-    assert [digest(t) for t in stream.batches(2, 5, workers=2)] == alone
+    assert [digest(t) for t in stream.batches(range(2, 5))] == alone
+    assert [digest(t) for t in stream.batches(range(2, 5), workers=2)] == alone
+    assert [digest(t) for t in stream.batches(range(2, 5, 2))] == alone[::2]
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_workers_leave_signals_to_their_user(signum: signal.Signals) -> None:
+    stream = TaskStream(PRIORS["paper-1d"], 2, dataclasses.replace(SMALL, batch_size=2))
+    batches = stream.batches(range(8), workers=1)
+    seen = [digest(next(batches))]
+    (worker,) = multiprocessing.active_children()
+    assert worker.pid is not None
+    os.kill(worker.pid, signum)
+    seen += [digest(task) for task in batches]
+    assert seen == [digest(stream.batch(step)) for step in range(8)]
 
 
 def test_context_values_are_the_path_plus_noise_and_the_posterior_is_calibrated() -> None:

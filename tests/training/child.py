@@ -1,13 +1,17 @@
-"""Trains a recipe in a process of its own: `python -m tests.training.child FOLDER [KILL_AT]`.
+"""Trains a recipe in a process of its own: `python -m tests.training.child FOLDER [EVENT STEP]`.
 
-With KILL_AT the process kills itself, as a machine might, right after that step.
+kill         the process kills itself, as a machine might, right after that step
+interrupt    Ctrl-C reaches its parent, torchrun, after that step; batches come from a worker
+poison       the last row of the batch of that step is not finite
 """
 
 import dataclasses
+import math
 import os
 import signal
 import sys
 
+from amortes.prior.tasks import TaskBatch, TaskStream
 from amortes.training.loop import Options, Status, train
 from tests.training.fake import fake_recipe
 
@@ -15,13 +19,32 @@ from tests.training.fake import fake_recipe
 RECIPE = fake_recipe(tasks=dataclasses.replace(fake_recipe().tasks, batch_size=5))
 
 
-def main(folder: str, kill_at: int = 0) -> None:
-    def report(status: Status) -> None:
-        if status.step == kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
+def poison(at: int) -> None:
+    make = TaskStream.batch
 
-    train(folder, RECIPE, options=Options(threads=1), report=report)
+    def batch(self: TaskStream, step: int) -> TaskBatch:
+        task = make(self, step)
+        if step == at:
+            task.y[-1, 0] = math.nan
+        return task
+
+    TaskStream.batch = batch  # type: ignore[method-assign]
+
+
+def main(folder: str, event: str = "", step: str = "-1") -> None:
+    at = int(step)
+
+    def report(status: Status) -> None:
+        if status.step == at and event == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if status.step == at and event == "interrupt":
+            os.kill(os.getppid(), signal.SIGINT)
+
+    if event == "poison":
+        poison(at)
+    options = Options(threads=1, workers=int(event == "interrupt"))
+    train(folder, RECIPE, options=options, report=report)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(int, sys.argv[2:]))
+    main(*sys.argv[1:])

@@ -8,7 +8,7 @@ import torch
 
 from amortes.errors import ConfigError
 from amortes.prior.tasks import TaskBatch
-from amortes.training.distributed import Ranks, joined
+from amortes.training.distributed import Ranks, find_device, joined
 from amortes.training.loop import Options, train
 from amortes.training.run import Run
 from amortes.training.tensorfile import read_tensors
@@ -45,12 +45,46 @@ def test_alone_without_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
         ranks.wait()
 
 
+@pytest.mark.parametrize("name", ["foo", "", "meta", "cuda:x"])
+def test_unknown_devices_are_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="device: must be cpu or cuda"):
+        find_device(name)
+    assert find_device("cpu") == torch.device("cpu")
+
+
+def run_two(folder: Path, *event: str) -> subprocess.CompletedProcess[str]:
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    command = [*torchrun, "-m", "tests.training.child", str(folder), *event]
+    return subprocess.run(
+        command, cwd=ROOT, check=False, timeout=180, capture_output=True, text=True
+    )
+
+
+def saved_step(folder: Path) -> int:
+    _, about = read_tensors(Run.open(folder).newest, kind="amortes-run-state", version=1)
+    return int(about["step"])
+
+
+def test_an_error_on_one_rank_saves_and_stops_all(tmp_path: Path) -> None:
+    result = run_two(tmp_path / "run", "poison", "7")  # in a row of rank 1, which writes no files
+    assert result.returncode == 1
+    assert saved_step(tmp_path / "run") == 7
+    for reason in ("sds must be positive", "Another process failed"):
+        assert f"TrainingError: {reason}" in result.stderr
+    assert result.stderr.count("The last good state is kept") >= 2
+
+
+def test_an_interrupt_of_all_saves_and_stops(tmp_path: Path) -> None:
+    result = run_two(tmp_path / "run", "interrupt", "3")
+    assert result.returncode == 1
+    assert 3 <= saved_step(tmp_path / "run") < 20
+    assert "exited unexpectedly" not in result.stderr  # the workers
+
+
 def test_two_processes_equal_one(tmp_path: Path) -> None:
     # 20 steps, so that batches come from both ranks, and 5 rows, so that shares differ.
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    command = [*torchrun, "-m", "tests.training.child", str(tmp_path / "two")]
-    result = subprocess.run(command, cwd=ROOT, check=False, timeout=180, capture_output=True)
-    assert result.returncode == 0, result.stderr.decode()
+    result = run_two(tmp_path / "two")
+    assert result.returncode == 0, result.stderr
     train(tmp_path / "one", child.RECIPE, options=Options(threads=1))
     runs = [Run.open(tmp_path / name) for name in ("one", "two")]
     one, two = (read_tensors(r.newest, kind="amortes-run-state", version=1) for r in runs)

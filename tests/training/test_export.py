@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from amortes.errors import FileError
+from amortes.training.architectures import build_network
 from amortes.training.export import export, load_network
 from amortes.training.loop import train
 from amortes.training.run import Run
@@ -71,11 +72,12 @@ def test_base_run_has_one_stage(runs: tuple[Run, Run], tmp_path: Path) -> None:
 
 
 def test_predictions_survive(runs: tuple[Run, Run], exported: Path, task: Any) -> None:
-    network, _ = load_network(exported)
-    again, _ = load_network(exported)
-    first = network.predict(network.condition(task.X, task.y), task.Xq).mean
-    second = again.predict(again.condition(task.X, task.y), task.Xq).mean
-    assert torch.equal(first, second)
+    recipe = runs[1].recipe
+    trained = build_network(recipe.network, recipe.config, recipe.prior, seed=9)
+    trained.load_state_dict(runs[1].weights()[0])
+    loaded, _ = load_network(exported)
+    expected = trained.predict(trained.condition(task.X, task.y), task.Xq).mean
+    assert torch.equal(loaded.predict(loaded.condition(task.X, task.y), task.Xq).mean, expected)
 
 
 @pytest.mark.parametrize("kept", [0, 100, -1])
@@ -95,7 +97,16 @@ def test_states_of_runs_are_no_networks(runs: tuple[Run, Run]) -> None:
     [
         ({"network": "magic"}, "no architecture 'magic'"),
         ({"config": {"size": 3}}, "config.size: no such setting"),
-        ({"prior": {"kernel": "cubic"}}, "kernel: must be one of"),
+        ({"network": ["kernel"]}, "cannot build"),
+        ({"config": None}, "config: expected a table"),
+        ({"prior": {"kernel": "cubic"}}, "missing"),
+        ({"prior": fake_recipe().prior.to_dict() | {"kernel": "cubic"}}, "kernel: must be one of"),
+        ({"prior": "paper"}, "not a GPPrior description"),
+        ({"prior": None}, "not a GPPrior description"),
+        ({"stages": {}}, "no 'base'"),
+        ({"stages": {"base": None}}, "cannot build"),
+        ({"stages": None}, "cannot build"),
+        ({"stages": {"base": {"recipe": {"tasks": {}}}}}, "no 'max_context'"),
         ({"colour": "red"}, "colour"),
         ({"config": {"width": 9}}, r"base.0.weight is torch.float32 \(8, 10\), not .* \(9, 10\)"),
     ],

@@ -38,8 +38,19 @@ def test_command(tmp_path: Path) -> None:
     assert "<svg" in out.read_text()
 
 
+def test_a_line_that_is_cut_short_is_left_out(tmp_path: Path) -> None:
+    run = start(tmp_path / "run")
+    run.log({"step": 1, "loss": 1.0})
+    with run.metrics.open("a") as file:
+        file.write('{"step": 2, "lo')
+    (ax,) = draw_curves([run]).axes
+    assert np.asarray(ax.get_lines()[0].get_xydata()).tolist() == [[1, 1]]
+
+
 def test_a_run_without_metrics(tmp_path: Path) -> None:
     run = start(tmp_path / "run")
+    with pytest.raises(FileError, match="no metrics"):
+        draw_curves([run])
     run.metrics.write_text(json.dumps({"step": 0}) + "\n")
     with pytest.raises(FileError, match="no metrics"):
         draw_curves([run])

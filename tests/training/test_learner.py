@@ -5,14 +5,15 @@ from typing import Any
 import pytest
 import torch
 
-from amortes.errors import FileError
+from amortes.errors import ConfigError, FileError
 from amortes.nets.base import Network
+from amortes.prior.gp import PRIORS
 from amortes.prior.tasks import TaskBatch
 from amortes.training import learner as module
 from amortes.training.architectures import build_network
 from amortes.training.learner import Learner
 from amortes.training.objectives import HINTS, base_loss
-from amortes.training.recipes import Recipe
+from amortes.training.recipes import Recipe, recipe
 from tests.training.fake import fake_recipe
 
 CPU = torch.device("cpu")
@@ -76,6 +77,19 @@ def test_state_that_does_not_fit_is_refused(name: str, task: TaskBatch) -> None:
     tensors = learner.tensors() | {name: torch.zeros(1, 2, 3)}
     with pytest.raises(FileError, match="does not fit"):
         learner.load(tensors, 1)
+
+
+def test_kernel_networks_stay_on_the_cpu() -> None:
+    kernel = recipe("kernel", "alpha", PRIORS["paper"])
+    network = build_network("kernel", kernel.config, kernel.prior)
+    device = torch.device("meta")  # stands for a GPU
+    with pytest.raises(ConfigError, match="cpu only, not on meta"):
+        Learner(kernel, network, device)
+    other = fake_recipe("alpha")
+    pupil = build_network("fake", other.config, other.prior)
+    with pytest.raises(ConfigError, match="cpu only"):
+        Learner(other, pupil, device, teacher=network)
+    assert Learner(other, pupil, device).parameters[0].device == device
 
 
 def test_gradient_is_clipped(task: TaskBatch) -> None:

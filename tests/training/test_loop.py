@@ -73,7 +73,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_killed_run_goes_on_exactly(tmp_path: Path, undisturbed: Path) -> None:
     folder = tmp_path / "killed"
     # Dies after step 13; the newest state is that of step 10, the newest metrics may be later.
-    command = [sys.executable, "-m", "tests.training.child", str(folder), "13"]
+    command = [sys.executable, "-m", "tests.training.child", str(folder), "kill", "13"]
     died = subprocess.run(command, cwd=ROOT, check=False, timeout=120)
     assert died.returncode == -signal.SIGKILL
     assert state(folder)[1]["step"] == 10

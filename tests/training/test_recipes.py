@@ -70,6 +70,8 @@ def test_unknown_names_list_what_there_is() -> None:
         "average_decay=1",
         "betas=0.9,1",
         "seed=-1",
+        "seed=7426917",  # of the evaluation tasks
+        "seed=4294967295",  # of the validation tasks
     ],
 )
 def test_invalid_values_name_the_field(assignment: str) -> None:

@@ -7,7 +7,7 @@ import torch
 
 from amortes.errors import ConfigError, FileError
 from amortes.training.learner import Learner
-from amortes.training.run import Progress, Run
+from amortes.training.run import Progress, Run, locked
 from amortes.training.stages import initial_network
 from tests.training.fake import FakeConfig, fake_recipe
 
@@ -119,9 +119,26 @@ def test_metrics_after_the_restored_step_are_forgotten(tmp_path: Path) -> None:
     assert lines[-1]["loss"] == 0.25
 
 
-def test_only_one_process_trains_in_a_folder(tmp_path: Path) -> None:
+def test_metrics_of_a_young_or_killed_run(tmp_path: Path) -> None:
     run = Run.start(tmp_path, fake_recipe())
-    with run.locked(), pytest.raises(ConfigError, match="another process"), run.locked():
+    assert run.read_metrics() == []
+    run.log({"step": 5, "loss": 0.1})
+    with run.metrics.open("a") as file:
+        file.write('{"step": 10, "lo')
+    assert run.read_metrics() == [{"step": 5, "loss": 0.1}]
+
+
+def test_only_one_process_trains_in_a_folder(tmp_path: Path) -> None:
+    refused = pytest.raises(FileError, match="Another training run")
+    with locked(tmp_path / "run"), refused, locked(tmp_path / "run"):
         pass
-    with run.locked():
+    with locked(tmp_path / "run"):
         pass
+
+
+def test_what_a_kill_left_half_written_is_cleared(tmp_path: Path) -> None:
+    for name in ("config.json", "newest.safetensors", "best.safetensors", "metrics.jsonl"):
+        (tmp_path / f".{name}.x1y2.tmp").write_bytes(b"half")
+    with locked(tmp_path):
+        run = Run.start(tmp_path, fake_recipe())
+    assert list(tmp_path.iterdir()) == [run.folder / "config.json"]

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import torch
 
+from amortes.cli.bench_search import parse_sizes
 from amortes.cli.console import ERR, EXIT_FAILED_CHECK, OUT, json_option, progress, show_rows
 from amortes.prior import bench as benchmark
 from amortes.prior.ensemble import (
@@ -27,24 +28,16 @@ SEED = click.IntRange(min=0)
 BENCH_DIMS = (1, 2, 4, 6, 16)
 
 
-def parse_dims(
+def _parse_dims(
     ctx: click.Context, param: click.Parameter, value: str | None
 ) -> tuple[int, ...] | None:
-    """Dimensions from "1,2,4"; anything but positive integers is wrong usage."""
-    if value is None:
-        return None
-    parts = value.split(",")
-    if not all(part.strip().isdecimal() and int(part) > 0 for part in parts):
-        raise click.BadParameter(
-            f"{value!r} is not a list of dimensions such as 1,2,4.", ctx, param
-        )
-    return tuple(int(part) for part in parts)
+    return None if value is None else parse_sizes(ctx, param, value)
 
 
 @click.command()
 @click.option(
     "--dims",
-    callback=parse_dims,
+    callback=_parse_dims,
     metavar="D,D,...",
     help="Dimensions.  [default: 1,2,4,6,16, or as many of them as the prior covers]",
 )

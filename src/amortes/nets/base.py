@@ -45,6 +45,9 @@ class Network(nn.Module, ABC, Generic[State]):
     inference_dtype: torch.dtype = torch.float32
     """Type of the parameters in use; float64 where rounding would disturb line searches."""
 
+    cpu_only: bool = False
+    """Whether it makes tensors of its own, all on the CPU."""
+
     @abstractmethod
     def condition(self, X: Tensor, y: Tensor, X_pending: Tensor | None = None) -> State:
         """Digest the data: X `b x n x d` in the unit cube, y `b x n`, X_pending `b x p x d`.

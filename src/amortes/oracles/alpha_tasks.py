@@ -19,11 +19,12 @@ from torch import Tensor
 from amortes.errors import ConfigError
 from amortes.oracles.botorch_gains import botorch_gains
 from amortes.oracles.brute_force import GRID, BruteForceConfig, brute_force
-from amortes.oracles.reference import EVALUATION_SEED, TOLERANCE, Cell
+from amortes.oracles.reference import TOLERANCE, Cell
 from amortes.oracles.store import Entry, Store, rounded
 from amortes.prior.gp import GPPrior
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from amortes.random import derive_seeds
+from amortes.training.recipes import EVALUATION_SEED
 
 LATE = 50
 SIZES = (3, 8, 20, LATE)

@@ -22,8 +22,9 @@ from torch import Tensor
 
 from amortes.nets.base import Hint, Network
 from amortes.nets.distributions import Predictive
-from amortes.oracles.reference import Cell, ReferenceCell, fair_mean, first
+from amortes.oracles.reference import Cell, ReferenceCell, fair_mean
 from amortes.prior.tasks import TaskBatch
+from amortes.training.batches import take_rows
 
 EASY_DIM, EASY_SIZE = 6, 45
 """Limits of the cells that have an average of their own."""
@@ -50,7 +51,7 @@ def base_score(
     name: str, network: Network[Any], cell: Cell, reference: ReferenceCell, datasets: int
 ) -> BaseScore:
     """Score a network on the first `datasets` datasets of a cell."""
-    task = first(reference.task, datasets)
+    task = take_rows(reference.task, slice(datasets))
     state = network.condition(task.X, task.y)
     q = network.predict(state, task.Xq)
     variance = task.posterior_variance + task.noise_variance

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from amortes import linalg
-from amortes.errors import ConfigError
 from amortes.prior.gp import GPPrior, Hyperparameters
 from amortes.prior.kernels import correlation
 
@@ -32,10 +31,6 @@ class MarginalGP:
 
     def __init__(self, prior: GPPrior, X: Tensor, y: Tensor) -> None:
         """Take X, `b x n x d`, and y, `b x n`."""
-        if prior.mean.log:
-            raise ConfigError(
-                "mean: the oracles integrate a normal or fixed mean, not a log-normal."
-            )
         self.prior, self.X = prior, X.double()
         self.b, self.n, self.d = X.shape
         self.residual = y.double() - prior.mean.loc

@@ -1,7 +1,7 @@
 """What a fully Bayesian predictive scores on a fixed set of tasks: the yardstick for networks.
 
 A *cell* is a dimension d and a dataset size n, with `DATASETS` datasets and their queries drawn
-from a prior by a seed that no training uses. The reference of a dataset is the mean over its
+from a prior by a seed that no recipe may have. The reference of a dataset is the mean over its
 queries of
 
     -∫ N(y; m, v + s^2) log q(y) dy,
@@ -26,15 +26,14 @@ from torch import Tensor
 from amortes.oracles.smc import HyperPosterior, SMCConfig, hyper_posterior
 from amortes.oracles.store import Entry, Store, rounded
 from amortes.prior.gp import GPPrior
-from amortes.prior.newton import Optimum
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from amortes.random import generator
+from amortes.training.batches import query_mean, take_rows
+from amortes.training.recipes import EVALUATION_SEED
 
 DIMS = (1, 2, 4, 6, 12)
 SIZES = (5, 20, 45, 100)
 DATASETS = 32
-EVALUATION_SEED = 7_426_917
-"""Of all evaluation tasks; nothing may train with it."""
 # Of the fingerprints of a dataset; rounding on another machine is far below, another dataset above.
 TOLERANCE = 1e-3
 
@@ -75,7 +74,7 @@ def smc_config(n: int) -> SMCConfig:
 
 def reference_cell(prior: GPPrior, cell: Cell, datasets: int = DATASETS) -> ReferenceCell:
     """Compute the reference on the first `datasets` datasets of a cell; nothing is stored."""
-    task = first(evaluation_task(prior, cell), datasets)
+    task = take_rows(evaluation_task(prior, cell), slice(datasets))
     rng = generator(EVALUATION_SEED, *cell)
     posterior = hyper_posterior(prior, task.X, task.y, rng, smc_config(cell[1]))
     variance = task.posterior_variance + task.noise_variance
@@ -139,16 +138,4 @@ def fingerprint(task: TaskBatch) -> dict[str, Tensor]:
 
 def fair_mean(values: Tensor, task: TaskBatch) -> Tensor:
     """Mean of `b x q` over the queries that were placed without looking at the optimum: `b`."""
-    fair = ~task.near_optimum
-    return torch.where(fair, values, 0.0).sum(1) / fair.sum(1).clamp_min(1)
-
-
-def first(task: TaskBatch, datasets: int) -> TaskBatch:
-    """The first datasets of a batch."""
-    changes = {
-        field.name: getattr(task, field.name)[:datasets]
-        for field in dataclasses.fields(task)
-        if field.name != "optimum"
-    }
-    optimum = Optimum(task.optimum.x[:datasets], task.optimum.f[:datasets])
-    return TaskBatch(optimum=optimum, **changes)
+    return query_mean(values, ~task.near_optimum)

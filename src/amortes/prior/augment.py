@@ -24,8 +24,8 @@ class Symmetry:
     @classmethod
     def random(cls, b: int, d: int, rng: torch.Generator) -> "Symmetry":
         """One uniformly random symmetry of the cube for each of b paths."""
-        order = torch.rand(b, d, generator=rng).argsort(dim=1)
-        return cls(order, torch.rand(b, d, generator=rng) < 0.5)
+        key, coin = (torch.rand(b, d, generator=rng, dtype=torch.float32) for _ in range(2))
+        return cls(key.argsort(dim=1), coin < 0.5)
 
     def points(self, x: Tensor) -> Tensor:
         """Map points `b x d` to the new coordinates."""

@@ -17,10 +17,10 @@ from amortes.prior.ensemble import Ensemble, values_at
 from amortes.prior.gp import GPPrior
 from amortes.prior.newton import NewtonConfig, Optimum
 from amortes.prior.paths import Paths
+from amortes.prior.verify import TOLERANCE
 from amortes.random import derive_seeds
 from amortes.threads import single_thread
 
-TOLERANCE = 1e-5  # a path counts as solved when its value is this close to the reference
 REFERENCE_CHUNK = 10  # paths; the reference search takes 20 MB per tensor and this many paths
 
 

@@ -44,13 +44,13 @@ def _trace(
     sd = noise_sd.to(paths.dtype)[:, None]
 
     def observe(x: Tensor) -> Tensor:
-        return paths(x) + sd * torch.randn(paths.b, 1, generator=rng)
+        return paths(x) + sd * torch.randn(paths.b, 1, generator=rng, dtype=paths.dtype)
 
     return Tracer(paths.b, paths.d, TraceConfig(), rng).context(context, context, observe)
 
 
 def _line(ax: Axes, path: Paths, optimum: Optimum, X: Tensor, y: Tensor) -> None:
-    grid = torch.linspace(0, 1, 400)
+    grid = torch.linspace(0, 1, 400, dtype=path.dtype)
     ax.plot(grid, path(grid[None, :, None])[0], color=BLUE, lw=1.5, label="sample path")
     ax.scatter(X[:, 0], y, s=14, color=GREY, zorder=3, label="synthetic trace")
     ax.scatter(
@@ -61,7 +61,7 @@ def _line(ax: Axes, path: Paths, optimum: Optimum, X: Tensor, y: Tensor) -> None
 
 
 def _surface(ax: Axes, path: Paths, optimum: Optimum, X: Tensor, y: Tensor) -> None:
-    side = torch.linspace(0, 1, 60)
+    side = torch.linspace(0, 1, 60, dtype=path.dtype)
     grid = torch.cartesian_prod(side, side)
     values = path(grid[None])[0].reshape(60, 60)
     ax.contourf(side, side, values.T, levels=14, cmap="Blues")

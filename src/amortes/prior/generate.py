@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from amortes.errors import AmortesError, ConfigError, FileError
-from amortes.files import locked, write_json
+from amortes.files import clear_stale, locked, write_json
 from amortes.prior.engines import Engine, Made
 from amortes.prior.plan import CONFIG_NAME, CorpusConfig, Shard, read_config
 from amortes.prior.shards import make_shard, read_shard, write_shard
@@ -102,9 +102,7 @@ def _make(config: CorpusConfig, index: int) -> Made:
 
 def _prepare(folder: Path, config: CorpusConfig) -> None:
     """Clear what killed runs left; write corpus.json, or see that it is the same."""
-    for pattern in (f".{CONFIG_NAME}.*.tmp", ".shard-*.safetensors.*.tmp"):
-        for stale in folder.glob(pattern):
-            stale.unlink(missing_ok=True)
+    clear_stale(folder, CONFIG_NAME, "shard-*.safetensors")
     if (folder / CONFIG_NAME).exists():
         _check_same(folder, read_config(folder), config)
     elif any(folder.iterdir()):

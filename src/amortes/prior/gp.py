@@ -15,7 +15,7 @@ In-Context Learning".
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from amortes.errors import ConfigError
 Kernel = Literal["se", "matern52"]
 KERNELS: tuple[Kernel, ...] = ("se", "matern52")
 MAX_DIM = 64
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +67,10 @@ class Marginal:
             raise ConfigError(
                 f"{field}: must be positive, so lognormal or a fixed value > 0, not {self}."
             )
+        if not positive and self.log:
+            raise ConfigError(f"{field}: must be normal or fixed, not lognormal: {self}.")
+        if self.dim_power and not self.log:
+            raise ConfigError(f"{field}: only a lognormal one can have a dim_power, not {self}.")
 
 
 @dataclass(frozen=True)
@@ -160,12 +165,21 @@ class GPPrior:
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Rebuild a prior from `to_dict`; unknown or missing fields are a `ConfigError`."""
         try:
-            fields: dict[str, Any] = {
-                k: Marginal(**v) if isinstance(v, dict) else v for k, v in values.items()
+            fields = {
+                name: _complete(Marginal, value) if isinstance(value, dict) else value
+                for name, value in values.items()
             }
-            return cls(**fields)
-        except TypeError as error:
+            return _complete(cls, fields)
+        except (TypeError, AttributeError) as error:
             raise ConfigError(f"not a GPPrior description: {error}.") from error
+
+
+def _complete(cls: type[T], values: dict[str, Any]) -> T:
+    """An instance of a dataclass from the values of all its fields."""
+    missing = [f.name for f in dataclasses.fields(cls) if f.name not in values]  # type: ignore[arg-type]
+    if missing:
+        raise ConfigError(f"not a GPPrior description: {', '.join(missing)} missing.")
+    return cls(**values)
 
 
 PRIORS: dict[str, GPPrior] = {

@@ -109,14 +109,6 @@ class Paths:
         parts = [self[i : i + step]._values(X[i : i + step]) for i in range(0, self.b, step)]
         return torch.cat(parts) if parts else X.new_zeros(X.shape[:2])
 
-    def gradient(self, X: Tensor) -> Tensor:
-        """Gradients at X, `b x n x d`: `b x n x d`."""
-        return self.waves(X)[1] @ self.frequencies
-
-    def hessian(self, X: Tensor) -> Tensor:
-        """Hessians at X, `b x n x d`: `b x n x d x d`."""
-        return self.symmetric(-(self.waves(X)[0] @ self.products()))
-
     def waves(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """The terms of f at X and their derivatives by the angle: two `b x n x m`.
 

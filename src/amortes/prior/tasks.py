@@ -5,6 +5,7 @@ with any number of workers, so a run that resumes at step s sees exactly what it
 """
 
 import math
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -80,7 +81,7 @@ class TaskBatch:
 class TaskStream(Dataset[TaskBatch]):
     """An endless, indexable stream of task batches.
 
-    `stream.batch(step)` computes one batch; `stream.batches(start, stop, workers)` yields them in
+    `stream.batch(step)` computes one batch; `stream.batches(steps, workers)` yields them in
     order, prefetched by worker processes. Paths come from `corpus` if there is one (reused, with
     random symmetries), else they are drawn and maximised on the fly.
     """
@@ -104,10 +105,10 @@ class TaskStream(Dataset[TaskBatch]):
     def batch(self, step: int) -> TaskBatch:
         """Batch number `step`, whose dimension and context size are drawn from the step too."""
         rng = generator(self.seed, step)
-        weights = torch.tensor([d**-self.config.dim_decay for d in self.dims])
+        weights = torch.tensor([d**-self.config.dim_decay for d in self.dims], dtype=torch.float32)
         d = self.dims[int(torch.multinomial(weights, 1, generator=rng))]
         low, high = self.config.min_context, self.config.max_context
-        u = float(torch.rand((), generator=rng))
+        u = float(torch.rand((), generator=rng, dtype=torch.float32))
         n = low + int((high - low + 1) * u**self.config.context_skew)
         return self.batch_of(step, d, min(n, high))
 
@@ -122,15 +123,19 @@ class TaskStream(Dataset[TaskBatch]):
     def __getitem__(self, step: int) -> TaskBatch:
         return self.batch(step)
 
-    def batches(self, start: int, stop: int, workers: int = 0) -> Iterator[TaskBatch]:
-        """Batches start, ..., stop - 1 in order, computed ahead by `workers` processes if any."""
+    def batches(self, steps: range, workers: int = 0) -> Iterator[TaskBatch]:
+        """The batches of these steps in order, computed ahead by `workers` processes if any.
+
+        Workers ignore Ctrl-C and SIGTERM, which reach them too: whoever takes the batches decides.
+        """
         loader = DataLoader(
             self,
             batch_size=None,
-            sampler=range(start, stop),
+            sampler=steps,
             num_workers=workers,
-            generator=torch.Generator(),  # else it draws from the global one
+            generator=torch.Generator(),  # unused, but else it takes numbers from the global one
             multiprocessing_context="forkserver" if workers else None,
+            worker_init_fn=_ignore_signals,
         )
         yield from loader
 
@@ -159,7 +164,7 @@ class TaskStream(Dataset[TaskBatch]):
         noise_sd = hyper.noise_sd.to(paths.dtype)[:, None]
 
         def observe(x: Tensor) -> Tensor:
-            return paths(x) + noise_sd * torch.randn(paths.b, 1, generator=rng)
+            return paths(x) + noise_sd * torch.randn(paths.b, 1, generator=rng, dtype=paths.dtype)
 
         X, y = tracer.context(n, total, observe)
         Xq, near_optimum = tracer.queries(self.config.num_queries, total, X, optimum.x)
@@ -182,3 +187,8 @@ class TaskStream(Dataset[TaskBatch]):
             posterior_mean=mean,
             posterior_variance=variance,
         )
+
+
+def _ignore_signals(worker: int) -> None:
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signum, signal.SIG_IGN)

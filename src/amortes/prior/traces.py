@@ -26,6 +26,7 @@ from amortes.errors import ConfigError
 # Clipping sends many points to the same corner, above all for d = 1; then draw again, and after
 # so many attempts draw from the interior, where two points never coincide.
 RESAMPLING_ATTEMPTS = 8
+DTYPE = torch.float32  # that of paths, whatever torch's default is
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +63,8 @@ class Tracer:
         outer = self._outer(count)
         local = self._local(0, count, total)
         noise = self._normal(count, self.d)
-        X = torch.empty(self.b, count, self.d)
-        y = torch.empty(self.b, count)
-        best_x, best_y = outer[:, :1], torch.full((self.b, 1), -torch.inf)
+        X, y = outer.new_empty(self.b, count, self.d), outer.new_empty(self.b, count)
+        best_x, best_y = outer[:, :1], outer.new_full((self.b, 1), -torch.inf)
         local[:, 0] = False  # there is nothing to be near yet
         for i in range(count):
             near = (best_x + self.step * noise[:, i : i + 1]).clamp(0.0, 1.0)
@@ -117,15 +117,15 @@ class Tracer:
         """Which of the points start, ..., start + count - 1 are local: `b x count`, bool."""
         if self.config.kind == "uniform":
             return torch.zeros(self.b, count, dtype=torch.bool)
-        progress = torch.arange(start, start + count) / max(1, total - 1)
+        progress = torch.arange(start, start + count, dtype=DTYPE) / max(1, total - 1)
         share = self.local_low + (self.local_high - self.local_low) * progress
         return self._uniform(count) < share
 
     def _uniform(self, *shape: int) -> Tensor:
-        return torch.rand(self.b, *shape, generator=self.rng)
+        return torch.rand(self.b, *shape, generator=self.rng, dtype=DTYPE)
 
     def _normal(self, *shape: int) -> Tensor:
-        return torch.randn(self.b, *shape, generator=self.rng)
+        return torch.randn(self.b, *shape, generator=self.rng, dtype=DTYPE)
 
 
 def _repeats(x: Tensor, earlier: Tensor) -> Tensor:

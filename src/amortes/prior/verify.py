@@ -24,7 +24,7 @@ from amortes.prior.plan import CorpusConfig, Shard, read_config
 from amortes.prior.shards import Rows, drawn_from_seed, evaluate, maximum, read_shard
 from amortes.random import generator
 
-TOLERANCE = 1e-5  # a maximum is the maximum if nothing higher than this is found
+TOLERANCE = 1e-5  # a maximum is the maximum if nothing is found that much higher
 # Logarithms and exponentials differ in the last bit between processors; seeds do not.
 ROUNDING = 1e-6
 BLOCK = 8  # paths searched at once: a budget of 30 holds 960 starts x 500 features for each

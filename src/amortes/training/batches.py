@@ -1,4 +1,4 @@
-"""Batches of tasks on their way into a network: moved, cast, and cut into the shares of ranks."""
+"""Batches of tasks: moved, cast, cut into the shares of ranks, and averaged over queries."""
 
 import dataclasses
 from collections.abc import Callable
@@ -25,6 +25,11 @@ def place(task: TaskBatch, device: torch.device, dtype: torch.dtype) -> TaskBatc
 def take_rows(task: TaskBatch, rows: slice) -> TaskBatch:
     """Some of the b datasets of a batch."""
     return map_tensors(task, lambda t: t[rows])
+
+
+def query_mean(values: Tensor, counts: Tensor) -> Tensor:
+    """Mean of `b x q` over the queries that count, bool of the same shape: `b`."""
+    return torch.where(counts, values, 0.0).sum(1) / counts.sum(1).clamp_min(1)
 
 
 def map_tensors(value: T, function: Callable[[Tensor], Tensor]) -> T:

@@ -14,6 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from amortes.prior.tasks import TaskBatch, TaskStream
 from amortes.training.architectures import build_network
+from amortes.training.distributed import find_device
 from amortes.training.learner import Learner
 from amortes.training.recipes import Recipe
 
@@ -41,7 +42,7 @@ def bench(
     recipe: Recipe, *, steps: int = 10, device: str = "cpu", compiled: bool = False
 ) -> Throughput:
     """Time the first `steps` steps of a recipe, after some that are not counted."""
-    place = torch.device(device)
+    place = find_device(device)
     learner = _learner(recipe, place, compiled=compiled)
     stream = TaskStream(recipe.prior, recipe.seed, recipe.tasks)
     for step in range(steps if compiled else 1):  # every new shape may have to be compiled
@@ -72,7 +73,7 @@ def bench(
 
 def matmul_peak(device: torch.device) -> float:
     """Operations per second of a large float32 matrix product, the best of a few."""
-    A = torch.ones(PEAK_SIZE, PEAK_SIZE, device=device)
+    A = torch.ones(PEAK_SIZE, PEAK_SIZE, device=device, dtype=torch.float32)
     seconds = []
     for _ in range(PEAK_REPEATS):
         started = _now(device)

@@ -48,7 +48,7 @@ def export(
     """Write the best averaged weights of a run to `path`, with its card.
 
     A base run gives a network that predicts; the run of an alpha stage also one that knows gains.
-    `overrides`, such as "landmarks.optima=64", change settings of the network on which no weights
+    `overrides`, such as "landmarks.draws=128", change settings of the network on which no weights
     depend: the effort of what is computed.
     """
     recipe, stage = run.recipe, run.describe()
@@ -86,14 +86,16 @@ def load_network(path: str | os.PathLike[str]) -> tuple[Network[Any], Card]:
         config = settings.from_dict(config_class(card.network), card.config, "config")
         prior = GPPrior.from_dict(card.prior)
         network = build_network(card.network, config, prior)
-    except (ConfigError, TypeError) as error:
+        points = card.stages["base"]["recipe"]["tasks"]["max_context"]
+    except (ConfigError, TypeError, KeyError) as error:
+        reason = f"its card has no {error}." if isinstance(error, KeyError) else error
         raise FileError(
-            f"{path} holds a network this version of amortes cannot build: {error}"
+            f"{path} holds a network this version of amortes cannot build: {reason}"
         ) from error
     if problems := _misfits(network.state_dict(), tensors):
         raise FileError(f"{path} does not fit its own card: {'; '.join(problems)}.")
     network.load_state_dict(tensors)
-    network.trained_points = card.stages["base"]["recipe"]["tasks"]["max_context"]
+    network.trained_points = points
     return network.to(network.inference_dtype).requires_grad_(False).eval(), card
 
 

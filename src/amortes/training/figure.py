@@ -1,6 +1,5 @@
 """Learning curves of one or more runs, from their metrics."""
 
-import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,7 +18,7 @@ def draw_curves(runs: Sequence[Run]) -> Figure:
     """A panel per run: the loss in training, smoothed, and every score of the validations."""
     figure = Figure(figsize=(5.2 * len(runs), 3.6), layout="constrained")
     for run, ax in zip(runs, figure.subplots(1, len(runs), squeeze=False)[0], strict=True):
-        lines = [json.loads(text) for text in run.metrics.read_text(encoding="utf-8").splitlines()]
+        lines = run.read_metrics()
         losses = [(line["step"], line["loss"]) for line in lines if "loss" in line]
         checks = [(line["step"], line["validation"]) for line in lines if "validation" in line]
         if not losses:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from amortes.errors import FileError
+from amortes.errors import ConfigError, FileError
 from amortes.nets.base import Network
 from amortes.prior.tasks import TaskBatch
 from amortes.random import generator
@@ -41,6 +41,9 @@ class Learner:
         teacher: Network[Any] | None = None,
         compiled: bool = False,
     ) -> None:
+        networks = (network, teacher)
+        if device.type != "cpu" and any(one is not None and one.cpu_only for one in networks):
+            raise ConfigError(f"device: kernel networks run on the cpu only, not on {device}.")
         self.recipe, self.device, self.step = recipe, device, 0
         self.dtype: torch.dtype = getattr(torch, recipe.dtype)
         self.network = network.to(device).train()
@@ -71,7 +74,7 @@ class Learner:
         """Loss of the current weights on a batch, with the choices of the current step."""
         task = place(task, self.device, self.dtype)
         rng = generator(self.recipe.seed, self.step, CHOICE_KEY)
-        hide, amount, which = torch.rand(3, generator=rng).tolist()
+        hide, amount, which = torch.rand(3, generator=rng, dtype=torch.float32).tolist()
         options: dict[str, Any] = {}
         most = min(self.recipe.max_pending, task.X.shape[1] - 1)
         if hide < self.recipe.pending_share and most:

@@ -19,13 +19,13 @@ from amortes.errors import DataError, TrainingError
 from amortes.files import sha256
 from amortes.prior.corpus import Corpus
 from amortes.prior.tasks import TaskBatch, TaskStream
-from amortes.training.distributed import Ranks, joined
+from amortes.training.distributed import NUMERICAL, Ranks, joined
 from amortes.training.interrupt import StopRequest
 from amortes.training.learner import Learner
 from amortes.training.meter import Meter
 from amortes.training.objectives import Metrics, summarise
 from amortes.training.recipes import MAX_SEED, Recipe
-from amortes.training.run import Progress, Run
+from amortes.training.run import Progress, Run, locked
 from amortes.training.stages import initial_network, load_teacher
 
 # Validation tasks are the same for all runs of one prior and task shape, so scores can be compared;
@@ -94,20 +94,20 @@ def train(
         ranks.rows(recipe.tasks.batch_size)  # fails at once if there are too few
         network = initial_network(recipe, base)
         taught_by = None if teacher is None else load_teacher(recipe, teacher)
+        learner = Learner(
+            recipe, network, ranks.device, teacher=taught_by, compiled=options.compiled
+        )
         if ranks.first:
-            run = Run.start(
+            stack.enter_context(locked(folder))
+            Run.start(
                 folder,
                 recipe,
                 corpus=corpus.config.digest if corpus is not None else None,
                 base=Run.open(base).describe() if base is not None else None,
                 teacher=sha256(teacher) if teacher is not None else None,
             )
-            stack.enter_context(run.locked())
         ranks.wait()
         run = Run.open(folder)
-        learner = Learner(
-            recipe, network, ranks.device, teacher=taught_by, compiled=options.compiled
-        )
         progress = run.restore(learner) if run.newest.exists() else Progress()
         ranks.wait()
         loop = _Loop(run, learner, progress, ranks, stop)
@@ -156,7 +156,8 @@ class _Loop:
         try:
             task = next(batches)
         except RuntimeError:
-            if self.stop.requested:  # Ctrl-C reached the workers, which are gone before us
+            # A signal that came before the workers knew to ignore it; several ranks must agree.
+            if self.stop.requested and self.ranks.world == 1:
                 return "interrupted"
             raise
         metrics = self._step(task)
@@ -175,8 +176,9 @@ class _Loop:
         learner = self.learner
         share, weight = self.ranks.share(task)
         with self._kept_if_it_fails(f"batch {learner.step} {_shape(task)}"):
-            loss, metrics = learner.forward(share)
-            (weight * loss).backward()  # type: ignore[no-untyped-call]
+            with self.ranks.together():
+                loss, metrics = learner.forward(share)
+                (weight * loss).backward()  # type: ignore[no-untyped-call]
             self.ranks.sum_gradients(learner.parameters)
             means = self._combine(metrics, weight) | {"gradient_norm": float(learner.clip())}
             _require_finite(means)
@@ -189,7 +191,9 @@ class _Loop:
         for i, task in enumerate(self._validation_tasks):
             share, weight = self.ranks.share(task)
             with self._kept_if_it_fails(f"validation batch {i} {_shape(task)}"):
-                means = self._combine(self.learner.validate(share), weight)
+                with self.ranks.together():
+                    metrics = self.learner.validate(share)
+                means = self._combine(metrics, weight)
                 _require_finite(means)
             for name, value in means.items():
                 totals[name] = totals.get(name, 0.0) + value / len(self._validation_tasks)
@@ -219,9 +223,10 @@ class _Loop:
         """Save the state, which the block must not change, if a number in it is not finite."""
         try:
             yield
-        except (DataError, torch.linalg.LinAlgError) as error:  # type: ignore[attr-defined]
+        except NUMERICAL as error:
             self._log()
             self._save()
+            self.ranks.wait()  # until it is saved: torchrun ends all when the first is gone
             raise TrainingError(
                 f"{error} This happened at step {self.learner.step}, {batch} of seed "
                 f"{self.recipe.seed}. The last good state is kept in {self.run.newest}. The same "

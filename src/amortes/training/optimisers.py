@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable
 
 from torch import nn
-from torch.optim import AdamW, Muon, Optimizer
+from torch.optim import AdamW, Optimizer
 
 from amortes.training.recipes import Recipe
 
@@ -28,6 +28,8 @@ def make_optimisers(parameters: Iterable[nn.Parameter], recipe: Recipe) -> list[
     if groups := [group for group in groups if group["params"]]:
         optimisers.append(AdamW(groups, lr=recipe.lr, betas=recipe.betas))
     if matrices:
+        from torch.optim import Muon  # since torch 2.9, and inference imports this module too
+
         muon = Muon(
             matrices,
             lr=recipe.lr,

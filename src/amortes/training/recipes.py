@@ -24,7 +24,8 @@ from amortes.training.architectures import config_class
 
 Stage = Literal["base", "alpha"]
 STAGES: tuple[Stage, ...] = ("base", "alpha")
-MAX_SEED = 2**32 - 2  # with the seed of validation, one 32-bit word: keys then never coincide
+MAX_SEED = 2**32 - 2  # the next one is that of the validation tasks
+EVALUATION_SEED = 7_426_917  # of the tasks that `amortes evaluate` scores networks on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +71,7 @@ class Recipe:
         self._check("betas", all(0 <= beta < 1 for beta in self.betas), "in [0, 1)")
         self._check("weight_decay", 0 <= self.weight_decay < math.inf, "at least 0")
         self._check("seed", 0 <= self.seed <= MAX_SEED, f"in 0..{MAX_SEED}")
+        self._check("seed", self.seed != EVALUATION_SEED, "another one than that of evaluations")
         self._check("stage", self.stage in STAGES, " or ".join(STAGES))
         if not isinstance(self.config, config_class(self.network)):
             raise ConfigError(

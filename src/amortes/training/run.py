@@ -6,8 +6,9 @@
     best.safetensors      averaged weights that scored best in validation
 
 All are replaced atomically, except that metrics grow line by line; when a run goes on, lines past
-the step it goes on from are dropped, so the file is that of a run never disturbed. Nothing in the
-folder is executable.
+the step it goes on from are dropped. The next line is the mean of the steps since that one: fewer
+than in a run never disturbed, unless it is a multiple of `log_every`. Nothing in the folder is
+executable.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ from typing import Any
 
 from torch import Tensor
 
+from amortes import files
 from amortes.errors import ConfigError, FileError
 from amortes.files import read_json, write_json, write_text
 from amortes.training.learner import Learner, part
@@ -28,6 +30,8 @@ from amortes.training.settings import differences
 from amortes.training.tensorfile import read_tensors, write_tensors
 
 FORMAT, VERSION = "amortes-run", 1
+CONFIG, METRICS = "config.json", "metrics.jsonl"
+NEWEST, BEST = "newest.safetensors", "best.safetensors"
 
 
 @dataclass
@@ -49,9 +53,9 @@ class Run:
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> "Run":
         """A run that was started before; `FileError` if there is none."""
-        path = Path(folder) / "config.json"
+        path = Path(folder) / CONFIG
         if not path.exists():
-            raise FileError(f"{folder} is not the folder of a run: it has no config.json.")
+            raise FileError(f"{folder} is not the folder of a run: it has no {CONFIG}.")
         config = read_json(path)
         if not isinstance(config, dict) or config.get("format") != FORMAT:
             raise FileError(f"{path} does not describe a run of amortes.")
@@ -86,7 +90,7 @@ class Run:
             "base": base,
             "teacher": teacher,
         }
-        path = Path(folder) / "config.json"
+        path = Path(folder) / CONFIG
         if not path.exists():
             if Path(folder).is_dir() and any(Path(folder).iterdir()):
                 raise FileError(f"{folder} is neither empty nor a run; choose another folder.")
@@ -102,31 +106,17 @@ class Run:
     @property
     def newest(self) -> Path:
         """File of the newest state."""
-        return self.folder / "newest.safetensors"
+        return self.folder / NEWEST
 
     @property
     def best(self) -> Path:
         """File of the best averaged weights."""
-        return self.folder / "best.safetensors"
+        return self.folder / BEST
 
     @property
     def metrics(self) -> Path:
         """File of the metrics."""
-        return self.folder / "metrics.jsonl"
-
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other processes from training in this folder at the same time."""
-        import fcntl
-
-        with (self.folder / ".lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # ends with the process
-            except OSError:
-                raise ConfigError(
-                    f"{self.folder} is being trained by another process; wait, or stop that one."
-                ) from None
-            yield
+        return self.folder / METRICS
 
     def save(self, learner: Learner, progress: Progress) -> None:
         """Replace the newest state."""
@@ -177,16 +167,29 @@ class Run:
         with self.metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, allow_nan=False) + "\n")
 
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """The lines of metrics so far, without one that is cut short: by a kill, or just now."""
+        lines = []
+        if self.metrics.exists():
+            for text in self.metrics.read_text(encoding="utf-8").splitlines():
+                with contextlib.suppress(json.JSONDecodeError):
+                    lines.append(json.loads(text))
+        return lines
+
     def forget_after(self, step: int) -> None:
         """Drop metrics of later steps, and a last line cut short by a kill."""
-        if not self.metrics.exists():
-            return
-        kept = []
-        for text in self.metrics.read_text(encoding="utf-8").splitlines():
-            with contextlib.suppress(json.JSONDecodeError):
-                if json.loads(text)["step"] <= step:
-                    kept.append(text + "\n")
-        write_text(self.metrics, "".join(kept))
+        kept = [line for line in self.read_metrics() if line["step"] <= step]
+        write_text(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
+
+
+@contextlib.contextmanager
+def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Keep other processes from training in a folder; clear what killed ones left half written."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with files.locked(folder, "training run"):
+        files.clear_stale(folder, CONFIG, METRICS, NEWEST, BEST)
+        yield
 
 
 def _settings(config: dict[str, Any]) -> dict[str, Any]:

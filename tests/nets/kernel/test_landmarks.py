@@ -1,10 +1,12 @@
 import pytest
 import torch
 
+from amortes.errors import ConfigError
 from amortes.nets.kernel.conditioning import Conditioned, condition
 from amortes.nets.kernel.landmarks import (
     LandmarkConfig,
     find_landmarks,
+    fresh_optima,
     log_kernel_of_maximum,
 )
 from amortes.nets.kernel.particles import ParticleConfig, infer_particles
@@ -27,6 +29,37 @@ def test_draws_are_consistent(task: TaskBatch) -> None:
     at = conditioned_on(task).moments(landmarks.X)
     assert torch.allclose(at.mean, landmarks.moments.mean, atol=1e-8)
     assert torch.allclose(at.variance, landmarks.moments.variance, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("count", 1),
+        ("count", 329),
+        ("num_global", 0),
+        ("num_centres", 0),
+        ("per_centre", 0),
+        ("draws", 1),
+        ("optima", 0),
+    ],
+)
+def test_invalid_values_name_the_field(field: str, value: int) -> None:
+    with pytest.raises(ConfigError, match=f"{field}: .* not {value}"):
+        LandmarkConfig(**{field: value})
+
+
+def test_as_many_landmarks_as_candidates(task: TaskBatch) -> None:
+    config = LandmarkConfig(count=8, num_global=4, num_centres=2, per_centre=1)
+    assert find_landmarks(conditioned_on(task), config).X.shape == (3, 8, 2)
+
+
+def test_fresh_optima_need_draws_of_their_own(task: TaskBatch) -> None:
+    conditioned = conditioned_on(task)
+    landmarks = find_landmarks(conditioned, LandmarkConfig(draws=8, optima=4))
+    assert fresh_optima(conditioned, landmarks).x.shape == (3, 4, 2)
+    landmarks = find_landmarks(conditioned, LandmarkConfig(draws=8, optima=5))
+    with pytest.raises(ConfigError, match="at least 10, twice"):
+        fresh_optima(conditioned, landmarks)
 
 
 def test_landmarks_come_close_to_the_true_optimum() -> None:

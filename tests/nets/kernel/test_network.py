@@ -2,13 +2,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, DataError
 from amortes.nets.base import Hint
 from amortes.nets.kernel import KernelConfig, KernelNetwork
 from amortes.nets.kernel.landmarks import LandmarkConfig
+from amortes.nets.kernel.network import KernelState
 from amortes.nets.kernel.particles import ParticleConfig
 from amortes.prior.gp import PRIORS, GPPrior
 from amortes.prior.tasks import TaskBatch
+from amortes.training.batches import take_rows
 
 
 def hints(task: TaskBatch) -> list[Hint | None]:
@@ -34,20 +36,35 @@ def test_batches_equal_single_datasets_and_states_can_be_reused(
     network: KernelNetwork, task: TaskBatch
 ) -> None:
     whole = network.condition(task.X, task.y)
-    alone = network.condition(task.X[1:2], task.y[1:2])
-    for _ in range(2):
-        for hint, single in zip(
-            hints(task),
-            [None, *(Hint(h.x[1:2] if h.x is not None else None,
-                          h.f[1:2] if h.f is not None else None)
-                     for h in hints(task) if h is not None)],
-            strict=True,
-        ):  # fmt: skip
-            a = network.predict(whole, task.Xq, hint)
-            b = network.predict(alone, task.Xq[1:2], single)
-            assert torch.allclose(a.mean[1:2], b.mean, atol=1e-4)
-        gain = network.gain(whole, task.Xq).mean
-        assert torch.allclose(gain[1:2], network.gain(alone, task.Xq[1:2]).mean, atol=1e-4)
+    for i in range(len(task.X)):
+        one = take_rows(task, slice(i, i + 1))
+        alone = network.condition(one.X, one.y)
+        for _ in range(2):
+            for hint, single in zip(hints(task), hints(one), strict=True):
+                a = network.predict(whole, task.Xq, hint)[i : i + 1]
+                b = network.predict(alone, one.Xq, single)
+                assert torch.allclose(a.mean, b.mean, atol=1e-6)
+                assert torch.allclose(a.variance, b.variance, atol=1e-6)
+            gain = network.gain(whole, task.Xq)[i : i + 1]
+            assert torch.allclose(gain.mean, network.gain(alone, one.Xq).mean, atol=1e-6)
+    assert whole.sketch is not None
+    weights = whole.sketch.conditioned.particles.log_weights
+    assert (weights == -torch.inf).any(1).tolist() == [False, False, True]  # the hard case
+
+
+def test_particles_without_weight_leave_gradients_finite(
+    network: KernelNetwork, task: TaskBatch
+) -> None:
+    state = network.condition(task.X, task.y)
+    Xq = torch.cat([task.Xq, task.X], dim=1).requires_grad_()
+    (gradient,) = torch.autograd.grad(network.gain(state, Xq).mean.sum(), Xq)
+    assert state.sketch is not None
+    assert (state.sketch.conditioned.particles.log_weights[2] == -torch.inf).any()
+    assert gradient.isfinite().all()
+    one = network.condition(task.X[2:], task.y[2:])
+    alone = Xq.detach()[2:].requires_grad_()
+    (expected,) = torch.autograd.grad(network.gain(one, alone).mean.sum(), alone)
+    assert torch.allclose(gradient[2:], expected, atol=1e-6)
 
 
 def test_queries_do_not_see_each_other_and_row_order_does_not_matter(
@@ -78,6 +95,33 @@ def test_gradients_in_the_queries(network: KernelNetwork, task: TaskBatch) -> No
         down[i, j, k] -= h
         slope = (value(up) - value(down)) / (2 * h)
         assert float(gradient[i, j, k]) == pytest.approx(float(slope.detach()), rel=0.1, abs=0.05)
+
+
+def test_a_state_made_in_inference_mode_has_gradients_later(
+    network: KernelNetwork, task: TaskBatch
+) -> None:
+    def value(state: KernelState, X: Tensor) -> Tensor:
+        parts = [network.predict(state, X, hint).variance for hint in hints(task)]
+        return network.gain(state, X).mean.sum() + torch.stack(parts).sum()
+
+    with torch.inference_mode():
+        state = network.condition(task.X.clone(), task.y.clone(), task.X[:, :2] / 2)
+        value(state, task.Xq)
+    fresh = network.condition(task.X, task.y, task.X[:, :2] / 2)
+    gradients: list[Tensor] = []
+    for one in (state, fresh):
+        Xq = task.Xq.clone().requires_grad_()
+        gradients += torch.autograd.grad(value(one, Xq), Xq)
+    assert torch.equal(*gradients)
+
+
+def test_nothing_observed_or_asked_is_explained(network: KernelNetwork, task: TaskBatch) -> None:
+    with pytest.raises(DataError, match=r"X: needs an observation, but has shape \(3, 0, 2\)"):
+        network.condition(task.X[:, :0], task.y[:, :0])
+    state = network.condition(task.X, task.y)
+    for call in (network.predict, network.gain):
+        with pytest.raises(DataError, match=r"Xq: needs a query, but has shape \(3, 0, 2\)"):
+            call(state, task.Xq[:, :0])
 
 
 def test_dtypes_are_kept_and_no_random_numbers_are_drawn(

@@ -1,9 +1,9 @@
 """The learned part of the base network: what the closed form gets wrong about a hint.
 
 Without a hint the mixture over particles is exact, up to their number, and nothing is learned. With
-one, the closed-form start (`hints`) does not know the global constraint f <= f*, nor all that the
-hint says about hyperparameters. A perceptron sees some thirty normalised features of each Gaussian
-of the start and a summary over all of a query's, and splits it into two,
+one, the closed-form start (`hints`) knows f <= f* at the query and at a few rivals only, and not
+all that the hint says about hyperparameters. A perceptron sees some thirty normalised features of
+each Gaussian of the start and a summary over all of a query's, and splits it into two,
 
     weight   log w + log evidence + g_a a_j
     mean     m' + s' g_b b_j

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from amortes import linalg
+from amortes.errors import ConfigError
 from amortes.nets.distributions.normal import log_normal
 from amortes.nets.kernel.conditioning import Conditioned
 from amortes.nets.kernel.optima import Draws, choose_draws, refine
@@ -43,6 +44,17 @@ class LandmarkConfig:
     per_centre: int = 24
     draws: int = 64  # of the maximum, per particle
     optima: int = 32  # draws in all that are refined
+
+    def __post_init__(self) -> None:
+        least = {"num_global": 1, "num_centres": 1, "per_centre": 1, "draws": 2, "optima": 1}
+        for field, low in least.items():
+            if getattr(self, field) < low:
+                raise ConfigError(f"{field}: must be at least {low}, not {getattr(self, field)}.")
+        candidates = self.num_global + self.num_centres * (1 + self.per_centre)
+        if not 2 <= self.count <= candidates:
+            raise ConfigError(
+                f"count: must be in 2..{candidates}, the number of candidates, not {self.count}."
+            )
 
 
 @dataclass(frozen=True)
@@ -111,9 +123,14 @@ def fresh_optima(conditioned: Conditioned, landmarks: Landmarks) -> Optimum:
     """As many draws of the optimum as `landmarks.optima`, but others.
 
     Their particles differ from dataset to dataset, so that on average over datasets each is drawn
-    as often as its weight says.
+    as often as its weight says. There must be enough for both if one particle has all the weight.
     """
     count, draws = landmarks.optima.f.shape[1], landmarks.place.shape[2]
+    if 2 * count > draws:
+        raise ConfigError(
+            f"landmarks.draws: to learn gains it must be at least {2 * count}, twice "
+            f"landmarks.optima, not {draws}."
+        )
     level = (1e3 * conditioned.y.sum(-1)).remainder(1.0)
     chosen = choose_draws(conditioned.particles.log_weights, count, draws, level, skip=count)
     return refine(conditioned, landmarks.X, landmarks.moments, landmarks.draws, *chosen)

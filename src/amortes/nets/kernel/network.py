@@ -12,6 +12,8 @@ sketch        what they would tell about a query
 gain          learned: the gains                            (alpha stage)
 """
 
+import contextlib
+import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +21,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint, Network
 from amortes.nets.distributions import GaussianMixture, Predictive, Riemann, asinh_borders
 from amortes.nets.kernel import gain as gains
@@ -72,6 +74,7 @@ class KernelNetwork(Network[KernelState]):
 
     gain_borders: Tensor
     inference_dtype = torch.float64
+    cpu_only = True
 
     def __init__(self, config: KernelConfig, prior: GPPrior) -> None:
         super().__init__()
@@ -85,6 +88,9 @@ class KernelNetwork(Network[KernelState]):
         for network in self.gain_networks.values():
             assert isinstance(network, gains.GainNetwork)
             network.start_at(1.0, borders)
+        # Whatever torch's default is; the borders stay as they are.
+        self.correction.float()
+        self.gain_networks.float()
         self.use_correction = True
 
     @property
@@ -94,10 +100,12 @@ class KernelNetwork(Network[KernelState]):
 
     def condition(self, X: Tensor, y: Tensor, X_pending: Tensor | None = None) -> KernelState:
         """Infer hyperparameter particles and factorise; see `Network.condition`."""
-        with torch.no_grad():
-            X64, y64 = X.double(), y.double()
+        if X.shape[1] == 0:
+            raise DataError(f"X: needs an observation, but has shape {tuple(X.shape)}.")
+        with _kept():
+            X64, y64 = _double(X), _double(y)
             particles = infer_particles(self.prior, X64, y64, self._config.particles)
-            pending = None if X_pending is None else X_pending.double()
+            pending = None if X_pending is None else _double(X_pending)
             return KernelState(condition(self.prior, particles, X64, y64, pending))
 
     def predict(self, state: KernelState, Xq: Tensor, hint: Hint | None = None) -> GaussianMixture:
@@ -115,7 +123,7 @@ class KernelNetwork(Network[KernelState]):
         self, state: KernelState, Xq: Tensor, hint: Hint | None, *, corrected: bool
     ) -> GaussianMixture:
         conditioned = state.conditioned
-        Xq64 = Xq.double()
+        Xq64 = _queries(Xq)
         at_q = conditioned.moments(Xq64)
         log_weights = conditioned.particles.log_weights[..., None, None]
         if hint is None or (hint.x is None and hint.f is None):
@@ -144,7 +152,7 @@ class KernelNetwork(Network[KernelState]):
         """Gains in units of the sketched ones; see `Network.gain`."""
         sketch = self._sketch(state)
         conditioned, landmarks = sketch.conditioned, sketch.landmarks
-        Xq64 = Xq.double()
+        Xq64 = _queries(Xq)
         at_q = conditioned.moments(Xq64)
         cross = conditioned.covariance(Xq64, at_q, landmarks.X, landmarks.moments)
         units, logits = [], []
@@ -162,15 +170,15 @@ class KernelNetwork(Network[KernelState]):
 
     def _landmarks(self, state: KernelState) -> Landmarks:
         if state.landmarks is None:
-            with torch.no_grad():
+            with _kept():
                 state.landmarks = find_landmarks(state.conditioned, self._config.landmarks)
         return state.landmarks
 
     def _sketch(self, state: KernelState) -> Sketch:
         if state.sketch is None:
-            with torch.no_grad():
+            with _kept():
                 # Else the optimum would tell which particle is right about a pending value.
-                conditioned = state.conditioned.heaviest(_heavy(state.conditioned)).believing()
+                conditioned = _heavy(state.conditioned).believing()
                 landmarks = find_landmarks(conditioned, self._config.landmarks)
                 state.sketch = Sketch(conditioned, landmarks, landmarks.optima)
         return state.sketch
@@ -187,8 +195,29 @@ class KernelNetwork(Network[KernelState]):
         """Nothing to prepare: the alpha network shares only computed parts with the base."""
 
 
-def _heavy(conditioned: Conditioned) -> int:
-    """How many particles have weight, in that of the datasets where most have."""
-    log_weights = conditioned.particles.log_weights
-    least = min(LIGHT, UNEVEN / log_weights.shape[1])
-    return int((log_weights > math.log(least)).sum(1).max())
+@contextlib.contextmanager
+def _kept() -> Iterator[None]:
+    """For what needs no gradients itself, but is kept for calls that do: not in inference mode."""
+    with torch.inference_mode(False), torch.no_grad():
+        yield
+
+
+def _double(t: Tensor) -> Tensor:
+    """In float64, and no tensor of inference mode, through which nothing can be differentiated."""
+    t = t.double()
+    return t.clone() if t.is_inference() else t
+
+
+def _queries(Xq: Tensor) -> Tensor:
+    if Xq.shape[1] == 0:
+        raise DataError(f"Xq: needs a query, but has shape {tuple(Xq.shape)}.")
+    return Xq.double()
+
+
+def _heavy(conditioned: Conditioned) -> Conditioned:
+    """The same without light particles: as many as the dataset with most has, others weigh 0."""
+    particles = conditioned.particles
+    heavy = particles.log_weights > math.log(min(LIGHT, UNEVEN / particles.log_weights.shape[1]))
+    log_weights = particles.log_weights.where(heavy, -torch.inf)
+    only = dataclasses.replace(particles, log_weights=log_weights)
+    return dataclasses.replace(conditioned, particles=only).heaviest(int(heavy.sum(1).max()))

@@ -118,6 +118,7 @@ class Sketch:
         shift = ((weights * f).sum(1) - mean) / sd
         return Terms(taken.mT, shift.mT)
 
+    @torch.inference_mode(False)  # kept for calls that need gradients
     @torch.no_grad()
     def given(self, gain: str) -> Given:
         """The posterior given what that gain is about."""
