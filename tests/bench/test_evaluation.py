@@ -3,11 +3,20 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy import stats
 
+import amortes
 from amortes.bench import evaluation
-from amortes.bench.evaluation import FLOOR, Setting, evaluate_optimisation, summarise
-from amortes.bench.problems.prior import PriorFunction
+from amortes.bench.evaluation import (
+    FLOOR,
+    Setting,
+    evaluate_optimisation,
+    other_code,
+    summarise,
+)
+from amortes.bench.problems.prior import PriorFunction, label
 from amortes.bench.sweep import Progress
 from amortes.errors import ConfigError
 from amortes.prior.engines import local_engine
@@ -112,11 +121,74 @@ def test_the_summary_is_of_logarithms(tmp_path: Path, asked: list[str]) -> None:
     assert low == pytest.approx((math.log10(FLOOR) + math.log10(other)) / 2)
 
 
+def row(task: tuple[int, float, int], iteration: int, regret: float) -> dict[str, Any]:
+    """A row of jes on function `index` in dimension d with a noise, which takes a second."""
+    d, noise, index = task
+    name = f"{label(named_prior('robust'))}-d{d}-noise{noise:g}-f{index}"
+    return {
+        "problem": name,
+        "method": "jes",
+        "seed": index,
+        "iteration": iteration,
+        "regret": regret,
+        "fit_seconds": 0.5,
+        "search_seconds": 0.3,
+        "recommend_seconds": 0.2,
+        "version": "1",
+        "commit": "abc",
+    }
+
+
+def test_the_error_over_all_is_that_of_functions_within_dimensions(tmp_path: Path) -> None:
+    one = setting(tmp_path, methods=("jes",), functions=3)
+    rng = np.random.default_rng(0)
+    # Dimensions differ much, functions little; a function is the same under both noises.
+    logs = {d: -d + 0.1 * rng.standard_normal((3, 1)) + [[0.0, 0.5]] for d in one.dims}
+    rows = [
+        row((d, noise, index), n, 10 ** logs[d][index, place])
+        for d in one.dims
+        for place, noise in enumerate(one.noises)
+        for index in range(3)
+        for n in (3, 6)
+    ]
+    every = summarise(rows, one)[-1]
+    assert every["regret_6"] == pytest.approx(np.mean([logs[d].mean() for d in one.dims]))
+    errors = [stats.sem(logs[d].mean(1)) for d in one.dims]
+    assert every["error_6"] == pytest.approx(math.hypot(*errors) / 2)
+    assert every["functions"] == 12
+
+
+def test_a_longer_run_that_was_kept_is_cut(tmp_path: Path) -> None:
+    one = setting(tmp_path, methods=("jes",), functions=1, dims=(2,), noises=(0.1,))
+    rows = [row((2, 0.1, 0), n, 0.1) for n in range(2, 7)]
+    later = [row((2, 0.1, 0), n, 0.1) | {"fit_seconds": 99.0} for n in (7, 8)]
+    assert [r["seconds"] for r in summarise(rows + later, one)] == [1.0, 1.0]
+
+
+def test_runs_of_other_code_are_counted(
+    tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = setting(tmp_path, dims=(2,), functions=1)
+    rows, _ = evaluate_optimisation(one, engine=HERE, cache=tmp_path / "cache")
+    assert other_code(rows) == {}
+    monkeypatch.setattr(evaluation, "commit", lambda: "later")
+    then = rows[0]["commit"] or "unknown"
+    assert other_code(rows) == {f"{amortes.__version__}, commit {then}": 2 * 3}
+
+
+def test_unknown_methods_are_found_before_anything_runs(tmp_path: Path) -> None:
+    one = setting(tmp_path, methods=("jes", "jez"))
+    with pytest.raises(ConfigError, match="not 'jez'"):
+        evaluate_optimisation(one, engine=HERE, cache=tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
+
+
 def test_failed_runs_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def make(name: str) -> Any:
-        if name.startswith("logei"):
+        def broken(problem: Any, seed: int) -> Any:
             raise ZeroDivisionError
-        return fake_method("random")
+
+        return broken if name.startswith("logei") else fake_method("random")
 
     monkeypatch.setattr(evaluation, "named_method", make)
     one = setting(tmp_path, dims=(2,), noises=(0.1,))

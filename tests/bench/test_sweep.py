@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from amortes.bench.results import ResultsFolder, Run, read_results
+from amortes.bench.results import ResultsFolder, Run
 from amortes.bench.sweep import Progress, Summary, sweep
 from amortes.errors import ConfigError
 from amortes.files import read_json
 from amortes.prior.engines import Engine, Made, Task, local_engine, ray_engine
 from tests.bench.fake import Bowl, fake_method
+from tests.bench.test_results import as_text, table
 
 HERE = local_engine(1)
 ROOT = Path(__file__).parents[2]
@@ -61,8 +62,8 @@ def test_results_environment_and_progress(tmp_path: Path) -> None:
         (i, 4, run) for i, run in enumerate([None, *runs])
     ]
     assert heard[-1].seconds_left == 0.0
-    rows = read_results(tmp_path / "results.csv")
-    assert rows == ResultsFolder(tmp_path).rows(runs)
+    rows = ResultsFolder(tmp_path).rows(runs)
+    assert table(tmp_path / "results.csv") == as_text(rows)
     assert len(rows) == 2 * (4 + 3)
     assert {row["commit"] for row in rows} == {read_json(tmp_path / "environment.json")["commit"]}
 
@@ -89,7 +90,7 @@ def test_a_failing_run_is_recorded_and_the_others_go_on(
     text = (folder / "failures" / "bowl3__failing__1.txt").read_text()
     assert "Traceback" in text
     assert "ZeroDivisionError: on purpose" in text
-    assert {row["method"] for row in read_results(folder / "results.csv")} == {"random"}
+    assert {row["method"] for row in table(folder / "results.csv")} == {"random"}
     switch.unlink()
     again = do(folder, runs)
     assert (again.made, len(again.failures)) == (0, 8)  # not tried again
@@ -146,7 +147,7 @@ def test_an_interrupt_keeps_and_merges_what_is_done(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         do(tmp_path, runs_of("random"), engine)
-    rows = read_results(tmp_path / "results.csv")
+    rows = table(tmp_path / "results.csv")
     assert len({(row["problem"], row["seed"]) for row in rows}) == 3
     assert do(tmp_path, runs_of("random")).made == 1
 
@@ -186,6 +187,6 @@ if __name__ == "__main__":
     assert kept.items() <= changed(folder).items()
     assert files(folder) == undisturbed
     assert not list((folder / "runs").glob(".*"))
-    rows = read_results(folder / "results.csv")
+    rows = table(folder / "results.csv")
     keys = [(r["problem"], r["method"], r["seed"], r["iteration"]) for r in rows]
     assert len(set(keys)) == len(keys) == 4 * 4 + 4 * 3

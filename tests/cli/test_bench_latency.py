@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -8,6 +9,7 @@ from amortes.cli import bench_latency
 from amortes.cli.bench import bench
 from amortes.cli.bench_latency import misses
 from amortes.nets.kernel import KernelNetwork
+from amortes.pretrained import weights_path
 from amortes.prior.gp import named_prior
 from tests.optimiser.conftest import untrained
 
@@ -25,7 +27,7 @@ def network() -> KernelNetwork:
 
 @pytest.fixture(autouse=True)
 def small(network: KernelNetwork, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench_latency, "load_pretrained", lambda: (network, None))
+    monkeypatch.setattr(bench_latency, "as_network", lambda weights, gains: network)
     start = Start(import_seconds=9.0, peak_mib=300.0)
     monkeypatch.setattr(bench_latency, "measure_start", lambda d, n: start)
 
@@ -47,6 +49,21 @@ def test_the_table() -> None:
     assert "times ours" in result.stdout
     assert "import and load: 9 s, peak memory: 300 MiB" in result.stdout
     assert "Target missed: import" in result.stderr
+
+
+def test_other_weights_by_name(network: KernelNetwork, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("botorch")
+    loaded: list[Path] = []
+
+    def as_network(weights: Path, *, gains: bool) -> KernelNetwork:
+        loaded.append(weights)
+        return network
+
+    monkeypatch.setattr(bench_latency, "as_network", as_network)
+    result = CliRunner().invoke(bench, [*QUICK, "kernel-paper", "--json"])
+    assert result.exit_code == 0, result.output
+    assert loaded == [weights_path("kernel-paper")]
+    assert json.loads(result.stdout)["start"] is None
 
 
 def test_targets() -> None:

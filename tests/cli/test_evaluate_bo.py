@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+import amortes
+from amortes.bench import environment, evaluation
 from amortes.cli.console import EXIT_FAILED_CHECK, EXIT_USAGE
 from amortes.cli.evaluate import evaluate
 from amortes.errors import FileError
@@ -28,9 +30,10 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def methods(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def method_factory(name: str) -> Any:
-        if name == "broken":
+        def broken(problem: Any, seed: int) -> Any:
             raise ZeroDivisionError("on purpose")
-        return fake_method("random")
+
+        return broken if name == "broken" else fake_method("random")
 
     registry = types.ModuleType("registry")
     registry.method_factory = method_factory  # type: ignore[attr-defined]
@@ -65,6 +68,21 @@ def test_a_table_for_each_cell_and_over_all(weights: Path, tmp_path: Path) -> No
     assert "…" not in again.stdout
     assert len(again.stdout.splitlines()) == 1 + 3 + 18 + 1  # no row is wrapped
     assert len(list((tmp_path / "cache" / "bo").iterdir())) == 2
+
+
+def test_runs_of_other_code_are_pointed_out_once(
+    weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = (*SMALL, "--methods", "jes,random", "--json")
+    for module in (environment, evaluation):
+        monkeypatch.setattr(module, "commit", lambda: "0ld")
+    assert "other code" not in invoke(weights, *options).stderr
+    monkeypatch.setattr(evaluation, "commit", lambda: "new")
+    result = invoke(weights, *options)
+    assert result.exit_code == 0
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Of 8 runs, 8 are of other code than that of now")
+    assert line.endswith(f"8 of amortes {amortes.__version__}, commit 0ld")
 
 
 def test_a_failing_method_is_shown(weights: Path) -> None:

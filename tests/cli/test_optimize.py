@@ -14,6 +14,7 @@ from rich.console import Console
 from amortes.cli.optimize import optimize
 from amortes.errors import ConfigError
 from amortes.nets.kernel import KernelNetwork
+from amortes.pretrained import weights_path
 from amortes.prior.gp import named_prior
 from tests.command.conftest import as_default
 from tests.command.test_process import gone, wait_for
@@ -73,6 +74,29 @@ def test_it_finds_the_best_and_goes_on(folder: Path) -> None:
     config = found["best"]["config"]
     assert found["best"]["value"] == config["lr"] + config["layers"]
     assert found["recommended"]["config"]["layers"] == 1
+
+
+def test_other_weights_by_name(
+    folder: Path, network: KernelNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[Path] = []
+
+    def as_network(weights: Path, *, gains: bool) -> KernelNetwork:
+        loaded.append(weights)
+        return network
+
+    monkeypatch.setattr("amortes.optimiser.optimizer.as_network", as_network)
+    result = call(folder, "--trials", "1", "--network", "kernel-paper")
+    assert result.exit_code == 0, result.output
+    assert loaded == [weights_path("kernel-paper")]
+
+
+@pytest.mark.usefixtures("as_default")
+def test_a_command_that_removes_its_folder(folder: Path) -> None:
+    code = "import os, shutil; shutil.rmtree(os.environ['AMORTES_TRIAL_FOLDER']); print(1)"
+    result = call(folder, "--trials", "1", code=code)
+    assert result.exit_code == 1
+    assert "it removed stdout.txt" in result.stderr
 
 
 @pytest.mark.usefixtures("as_default")

@@ -2,7 +2,7 @@
 
 import torch
 
-import amortes.optimiser.optimizer
+import amortes.pretrained
 from amortes.cli import main
 from amortes.prior.gp import named_prior
 from tests.optimiser.conftest import untrained
@@ -10,5 +10,5 @@ from tests.optimiser.conftest import untrained
 if __name__ == "__main__":
     torch.set_num_threads(1)
     small = untrained(named_prior("robust"))
-    setattr(amortes.optimiser.optimizer, "load_pretrained", lambda: (small, None))  # noqa: B010
+    setattr(amortes.pretrained, "load_pretrained", lambda name: (small, None))  # noqa: B010
     main()

@@ -1,6 +1,6 @@
 import pytest
 
-import amortes.optimiser.optimizer
+import amortes.pretrained
 from amortes.nets.kernel import KernelNetwork
 from amortes.prior.gp import named_prior
 from tests.optimiser.conftest import untrained
@@ -14,4 +14,4 @@ def network() -> KernelNetwork:
 @pytest.fixture
 def as_default(network: KernelNetwork, monkeypatch: pytest.MonkeyPatch) -> None:
     """The small network instead of the one that comes with amortes."""
-    monkeypatch.setattr(amortes.optimiser.optimizer, "load_pretrained", lambda: (network, None))
+    monkeypatch.setattr(amortes.pretrained, "load_pretrained", lambda name: (network, None))

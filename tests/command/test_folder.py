@@ -1,4 +1,6 @@
 import csv
+import errno
+import fcntl
 import io
 from pathlib import Path
 from typing import Any
@@ -6,7 +8,7 @@ from typing import Any
 import pytest
 
 from amortes.command.folder import RunFolder, as_csv
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, FileError
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import Float, Int, Optimizer, Space, Trial
 
@@ -58,10 +60,20 @@ def test_another_run_is_not_mixed_in(
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
-    with folder.locked(), pytest.raises(ConfigError, match="another process"), folder.locked():
+    said = r"Another `amortes optimize` .* choose another folder"
+    with folder.locked(), pytest.raises(FileError, match=said), folder.locked():
         raise AssertionError("both have the lock")
     with folder.locked():
         pass
+
+
+def test_file_systems_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(handle: int, how: int) -> None:
+        raise OSError(errno.ENOTSUP, "not here")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with RunFolder(tmp_path / "run").locked():
+        assert (tmp_path / "run").is_dir()
 
 
 def test_the_table(tmp_path: Path) -> None:

@@ -22,6 +22,9 @@ def answer(folder: Path, out: str, err: str = "", code: int = 0) -> Answer:
         ("loss: 0.31\n", 0.31),
         ("val_loss=2", 2.0),
         ("test loss (mean) = +4.5e2", 450.0),
+        ("f1: 0.8", 0.8),
+        ("f1:0.8", 0.8),
+        ("epoch 30: 0.25", 0.25),
         ("10%\r50%\r100%\r0.25", 0.25),
         ("loss: inf", math.inf),
         ("x" * 100_000 + "\n7", 7.0),
@@ -39,6 +42,8 @@ def test_numbers_on_the_last_line(tmp_path: Path, text: str, value: float) -> No
         ("0.3\nbye", "its last line is 'bye', not a number"),
         ("saved to run 3", "its last line is 'saved to run 3', not a number"),
         ("12:30:05", "its last line is '12:30:05', not a number"),
+        ("finished at 12:30", "its last line is 'finished at 12:30', not a number"),
+        ("2026-01-31 9:05", "its last line is '2026-01-31 9:05', not a number"),
     ],
 )
 def test_no_number(tmp_path: Path, text: str, reason: str) -> None:
@@ -69,6 +74,7 @@ def test_failed_commands(tmp_path: Path) -> None:
         ("[1]", Answer(reason="r.json has no loss")),
         ('{"loss": "low"}', Answer(reason='loss in r.json is "low", not a number')),
         ('{"loss": true}', Answer(reason="loss in r.json is true, not a number")),
+        (f'{{"loss": {10**400}}}', Answer(reason="loss in r.json is too large a number")),
         (None, Answer(reason="it wrote no r.json in its folder")),
     ],
 )
@@ -83,8 +89,17 @@ def test_keys_go_deeper_and_damage_is_reported(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "r.json").write_text('{"test": {"loss": 1.5}}')
     assert file.read(tmp_path) == Answer(1.5)
-    (tmp_path / "out" / "r.json").write_text('{"test": ')
-    assert "not readable as JSON" in (file.read(tmp_path).reason or "")
+    for damaged in ('{"test": ', "[" * 100_000, "1" * 5000):
+        (tmp_path / "out" / "r.json").write_text(damaged)
+        assert "not readable as JSON" in (file.read(tmp_path).reason or "")
+
+
+def test_outputs_that_are_gone(tmp_path: Path) -> None:
+    gone = tmp_path / "trial"
+    reason = "it removed stdout.txt, the last line of which should be a number"
+    assert read_answer(gone, 0, None) == Answer(reason=reason)
+    assert read_answer(gone, 3, None) == Answer(reason="exit code 3")
+    assert last_line(gone / STDOUT) is None
 
 
 @pytest.mark.parametrize("text", ["result.json", ":loss", "r.json:", "r.json:a..b"])

@@ -3,12 +3,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from amortes.command import run as command_run
 from amortes.command.folder import RunFolder
 from amortes.command.outcome import ResultFile
 from amortes.command.run import HOPELESS, CommandRun, Plan
 from amortes.command.template import Template
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import Float, Optimizer, Space, Trial
+from tests.command.test_process import gone, wait_for
 
 SPACE = Space({"x": Float(0, 1)})
 
@@ -81,6 +85,49 @@ def test_failures_have_reasons(tmp_path: Path, network: KernelNetwork) -> None:
         None,
     ]
     assert [trial.status for trial in run.trials] == ["failed"] * 4 + ["done"]
+
+
+def test_odd_trials_do_not_end_the_run(tmp_path: Path, network: KernelNetwork) -> None:
+    code = (
+        "import os, shutil, sys\n"
+        "if os.environ['AMORTES_TRIAL_NUMBER'] == '1':\n"
+        "    shutil.rmtree(os.environ['AMORTES_TRIAL_FOLDER'])\n"
+        "print(sys.argv[1])"
+    )
+    run = make(tmp_path, network, code, trials=3)
+    go(run)
+    assert [trial.status for trial in run.trials] == ["done", "failed", "done"]
+    assert "removed stdout.txt" in (run.trials[1].reason or "")
+
+
+def test_the_stubborn_are_killed_without_waiting_for_each_other(
+    tmp_path: Path, network: KernelNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = (
+        "import pathlib, os, signal, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "here = pathlib.Path(os.environ['AMORTES_TRIAL_FOLDER'])\n"
+        "while True:\n"
+        "    (here / 'alive').touch()\n"
+        "    time.sleep(0.05)"
+    )
+    monkeypatch.setattr(command_run, "GRACE", 3.0)
+    run = make(tmp_path, network, code, jobs=4, timeout=2)
+    assert {trial.reason for trial in go(run)} == {"took longer than 2 seconds"}
+    died = [(run.folder.trial(i) / "alive").stat().st_mtime for i in range(4)]
+    assert max(died) - min(died) < 2 * 3.0  # in turn it would be three times
+
+
+def test_what_is_left_in_the_background_is_stopped(tmp_path: Path, network: KernelNetwork) -> None:
+    code = (
+        "import subprocess, sys\n"
+        "left = subprocess.Popen([sys.executable, '-S', '-c', 'import time; time.sleep(60)'])\n"
+        "print(left.pid)"
+    )
+    (trial,) = go(make(tmp_path, network, code, trials=1))
+    assert trial.value is not None
+    pid = int(trial.value)
+    wait_for(lambda: gone(pid), seconds=10)
 
 
 def test_results_from_a_file(tmp_path: Path, network: KernelNetwork) -> None:

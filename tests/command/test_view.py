@@ -1,6 +1,6 @@
 from rich.console import Console
 
-from amortes.command.view import ROWS, WIDTH, best_so_far, count, describe, show, sparkline
+from amortes.command.view import ROWS, WIDTH, best_so_far, describe, show, sparkline
 from amortes.optimiser import Trial
 from amortes.optimiser.trials import Status
 
@@ -53,9 +53,3 @@ def test_one_line_per_trial() -> None:
     assert describe(trial(3, 0.5)) == "trial 3: 0.5  (lr=0.00012346 act=[red])"
     failed = trial(4, reason="exit code 1")
     assert describe(failed) == "trial 4: failed, exit code 1  (lr=0.00012346 act=[red])"
-
-
-def test_counts() -> None:
-    assert (count(1, "trial"), count(2, "trial"), count(0, "trial")) == (
-        "1 trial", "2 trials", "0 trials",
-    )  # fmt: skip

@@ -11,25 +11,28 @@ the weights file, those of the others in one shared by all weights with the same
 import math
 import os
 import statistics
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import amortes
+from amortes.bench.environment import commit
 from amortes.bench.problems.prior import PriorFunction, label
 from amortes.bench.protocol import MethodFactory
 from amortes.bench.results import ResultsFolder, Run
 from amortes.bench.sweep import Progress, named_method, sweep
 from amortes.errors import ConfigError
 from amortes.files import sha256
+from amortes.optimiser.model import ACQUISITIONS
 from amortes.oracles.store import CACHE_VARIABLE
 from amortes.prior.engines import Engine
 from amortes.prior.gp import GPPrior
 
 DIMS = (2, 4, 6, 10)
 NOISES = (0.02, 0.3)
-OURS = ("pes", "mes", "jes", "ei", "logei")  # methods that use the weights
 METHODS = ("pes", "mes", "jes", "logei", "map-logei", "random")
 RIVAL = "logei"  # win rates are against this one
 ALL = ("all", "all")
@@ -103,9 +106,11 @@ def evaluate_optimisation(
     progress: Callable[[Progress], None] = lambda heard: None,
 ) -> tuple[list[dict[str, Any]], list[Path]]:
     """Make the runs that are missing; rows of all of them, and tracebacks of those that failed."""
+    for name in setting.methods:  # an unknown one is found now rather than in every run
+        _method(str(setting.weights), name)
     root = Path(cache or os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "amortes")
-    ours = [name for name in setting.methods if name in OURS]
-    others = [name for name in setting.methods if name not in OURS]
+    ours = [name for name in setting.methods if name in ACQUISITIONS]
+    others = [name for name in setting.methods if name not in ACQUISITIONS]
     groups = [
         (ours, root / "bo" / sha256(setting.weights)[:16]),
         (others, root / "bo" / label(setting.prior)),
@@ -131,12 +136,25 @@ def evaluate_optimisation(
     return rows, failures
 
 
+def other_code(rows: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """How many runs were made by another version or commit than this one, by what that is."""
+    now = amortes.__version__, commit()
+    made = {
+        (row["problem"], row["method"], row["seed"]): (row["version"], row["commit"])
+        for row in rows
+    }
+    then = Counter(code for code in made.values() if code != now)
+    return {f"{version}, commit {of or 'unknown'}": n for (version, of), n in then.items()}
+
+
 def summarise(rows: Sequence[dict[str, Any]], setting: Setting) -> list[dict[str, Any]]:
     """For each d, noise and method, and over all: mean log10 regret half-way and at the end.
 
-    `error` is the standard error of the mean over functions, `wins` the share of functions on which
-    the regret at the end is below that of `RIVAL` (equal counts half), `seconds` those per step.
+    `error` is the standard error of the mean over functions; `wins` is the share of functions on
+    which the regret at the end is below that of `RIVAL` (equal counts half), `seconds` those per
+    step. The same function under two noises counts as one over all, with the average of its two.
     """
+    tasks = setting.tasks
     half, end = max(setting.evaluations // 2, *setting.dims), setting.evaluations
     regret = {
         (row["method"], row["problem"], row["iteration"]): math.log10(max(row["regret"], FLOOR))
@@ -145,12 +163,14 @@ def summarise(rows: Sequence[dict[str, Any]], setting: Setting) -> list[dict[str
     }
     seconds: dict[tuple[str, str], list[float]] = {}
     for row in rows:
+        if row["iteration"] > end:  # of a longer run
+            continue
         taken = row["fit_seconds"] + row["search_seconds"] + row["recommend_seconds"]
         seconds.setdefault((row["method"], row["problem"]), []).append(taken)
     cells = [(str(d), f"{noise:g}") for d in setting.dims for noise in setting.noises]
     table = []
     for cell in [*cells, ALL]:
-        names = [name for name, task in setting.tasks.items() if cell in (_cell(task), ALL)]
+        names = [name for name, task in tasks.items() if cell in (_cell(task), ALL)]
         for method in setting.methods:
             there = [name for name in names if (method, name, end) in regret]
             duels = [
@@ -161,8 +181,9 @@ def summarise(rows: Sequence[dict[str, Any]], setting: Setting) -> list[dict[str
             scores: dict[str, Any] = {"d": cell[0], "noise": cell[1], "method": method}
             scores["functions"] = len(there)
             for n in (half, end):
-                values = [regret[method, name, n] for name in there]
-                scores |= {f"regret_{n}": _mean(values), f"error_{n}": _error(values)}
+                values = [(tasks[name], regret[method, name, n]) for name in there]
+                mean, error = _mean_and_error(values)
+                scores |= {f"regret_{n}": mean, f"error_{n}": error}
             scores["wins"] = None if method == RIVAL else _mean(duels)
             scores["seconds"] = _mean([t for name in there for t in seconds[method, name]])
             table.append(scores)
@@ -179,7 +200,7 @@ def _problem(prior: GPPrior, tasks: Mapping[str, Task], name: str) -> PriorFunct
 
 
 def _method(weights: str, name: str) -> MethodFactory:
-    return named_method(f"{name}@{weights}" if name in OURS else name)
+    return named_method(f"{name}@{weights}" if name in ACQUISITIONS else name)
 
 
 def _forward(
@@ -208,7 +229,17 @@ def _mean(values: Sequence[float]) -> float | None:
     return statistics.fmean(values) if values else None
 
 
-def _error(values: Sequence[float]) -> float | None:
-    if len(values) < 2:
-        return None
-    return statistics.stdev(values) / math.sqrt(len(values))
+def _mean_and_error(values: Sequence[tuple[Task, float]]) -> tuple[float | None, float | None]:
+    """Mean over D dimensions of means over functions, and its standard error; None if unknown.
+
+    error^2 = sum_d s_d^2 / n_d / D^2,  s_d^2: variance of the n_d functions of a dimension
+    """
+    noises: dict[int, dict[int, list[float]]] = {}  # by dimension and index of the function
+    for task, value in values:
+        noises.setdefault(task.d, {}).setdefault(task.index, []).append(value)
+    groups = [[statistics.fmean(v) for v in functions.values()] for functions in noises.values()]
+    mean = _mean([statistics.fmean(group) for group in groups])
+    if not groups or min(map(len, groups)) < 2:
+        return mean, None
+    squares = sum(statistics.variance(group) / len(group) for group in groups)
+    return mean, math.sqrt(squares) / len(groups)

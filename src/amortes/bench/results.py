@@ -32,7 +32,6 @@ from typing import Any
 
 from amortes.bench.loop import Record
 from amortes.bench.protocol import Problem
-from amortes.errors import FileError
 from amortes.files import atomic_path, locked, write_text
 
 RESULTS, ENVIRONMENT = "results.csv", "environment.json"
@@ -199,18 +198,6 @@ class ResultsFolder:
                 return [_whole(row) for row in reader] if known else []
         except FileNotFoundError:
             return []
-
-
-def read_results(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """Rows of a results.csv, with numbers as numbers, lists as lists, None for unknown regret."""
-    try:
-        with Path(path).open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file)
-            if tuple(reader.fieldnames or ()) not in (COLUMNS, _WITHOUT_WEIGHTS):
-                raise FileError(f"{path} is not a table of results: its columns are others.")
-            return [_typed(_whole(row)) for row in reader]
-    except FileNotFoundError:
-        raise FileError(f"{path} does not exist; `amortes bench run` makes it.") from None
 
 
 def _whole(row: Mapping[str, str]) -> dict[str, str]:

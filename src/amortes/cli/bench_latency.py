@@ -18,8 +18,8 @@ from amortes.cli.console import (
     progress,
     show_rows,
 )
-from amortes.pretrained import load_pretrained
-from amortes.training.export import load_network
+from amortes.cli.weights import Weights
+from amortes.pretrained import as_network
 
 POSITIVE = click.IntRange(min=1)
 # What amortes promises.
@@ -32,7 +32,7 @@ BUSY = 0.5
 
 
 @click.command()
-@click.argument("weights", required=False, type=click.Path(path_type=Path))
+@click.argument("weights", required=False, type=Weights())
 @click.option("-d", "--dims", "d", type=POSITIVE, default=6, show_default=True,
               help="Dimensions.")  # fmt: skip
 @click.option("--points", callback=parse_sizes, default="20,50,100,200", show_default=True,
@@ -56,20 +56,20 @@ def latency(
 ) -> None:
     """Time per suggestion after new data, beside BoTorch, on one thread of this machine.
 
-    Ours is `Optimizer.ask` with the network in WEIGHTS (default: the one that comes with amortes).
-    BoTorch fits a Gaussian process by MAP and maximises LogEI or GIBBON by optimize_acqf (128 raw
-    samples, 10 restarts). Also measures, in a fresh process, the time to import amortes and load
-    the network, and the peak memory.
+    Ours is `Optimizer.ask` with WEIGHTS, a file or a name that `amortes info` shows (default: the
+    first). BoTorch fits a Gaussian process by MAP and maximises LogEI or GIBBON by optimize_acqf
+    (128 raw samples, 10 restarts). Without WEIGHTS it also measures, in a fresh process, the time
+    to import amortes and load the network, and the peak memory.
 
     \b
     Examples:
       amortes bench latency
-      amortes bench latency --points 50 --repeats 21 --check
+      amortes bench latency kernel-paper --points 50 --repeats 21 --check
       amortes bench latency --fully-bayesian --json > latency.json
     """
     if (load := os.getloadavg()[0]) > BUSY:
         ERR.print(f"[yellow]The machine is busy (load {load:.1f}): times will be too long.[/]")
-    network = load_pretrained()[0] if weights is None else load_network(weights)[0]
+    network = as_network(weights, gains=True)
     start = measure_start(d, max(points)) if weights is None else None
     rows = []
     with progress("rows") as bar:

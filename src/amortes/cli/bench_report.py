@@ -80,7 +80,8 @@ def report(
     """Make a report from RESULTS, folders (or their results.csv) that `amortes bench run` wrote.
 
     Writes index.html, which needs no other file and no network, figures as PNG and SVG, their
-    numbers as CSV, and tables as Markdown. Works on unfinished sweeps and says what is missing.
+    numbers as CSV, and tables as Markdown. Works on unfinished sweeps and says what is missing. Of
+    a run (problem, method, seed) that several folders have, that of the last one counts.
 
     \b
     Examples:

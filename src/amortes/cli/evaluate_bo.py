@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.markup import escape
 
 from amortes.cli.bench_search import parse_sizes
-from amortes.cli.console import EXIT_FAILED_CHECK, json_option, show_rows
+from amortes.cli.console import ERR, EXIT_FAILED_CHECK, json_option, show_rows
 from amortes.cli.sweeping import (
     make_engine,
     parse_names,
@@ -101,7 +102,8 @@ def bo(
 
     \b
     Columns, each over the functions of a row:
-      after n             mean of log10 inference regret after n observations ± standard error
+      after n             mean of log10 inference regret after n observations ± standard error;
+                          over all, a function counts once, as its average over noises
       wins                share of functions with less regret at the end than logei has; equal
                           counts half, and so does below 1e-4, the least regret that counts
       seconds             per step: conditioning, search, recommendation
@@ -111,7 +113,7 @@ def bo(
       amortes evaluate bo kernel.safetensors
       amortes evaluate bo kernel.safetensors --dims 2,6 --functions 5 --methods jes,logei,random
     """
-    from amortes.bench.evaluation import Setting, evaluate_optimisation, summarise
+    from amortes.bench.evaluation import Setting, evaluate_optimisation, other_code, summarise
     from amortes.training.export import load_network
 
     network, _ = load_network(weights)
@@ -135,6 +137,13 @@ def bo(
         as_json=as_json,
         title=f"{weights.name} on prior {network.prior.name}",
     )
+    if others := other_code(rows):
+        ERR.print(
+            f"[yellow]Of {len(setting.tasks) * len(methods)} runs, {sum(others.values())} are of "
+            "other code than that of now, and might have other results today:[/] "
+            + escape("; ".join(f"{n} of amortes {code}" for code, n in others.items())),
+            soft_wrap=True,
+        )
     show_failures(failures)
     if failures:
         ctx.exit(EXIT_FAILED_CHECK)

@@ -12,7 +12,9 @@ from typing import Any
 import click
 from rich.live import Live
 
+from amortes.bench.report.tables import counted
 from amortes.cli.console import ERR, EXIT_FAILED_CHECK, OUT, json_option
+from amortes.cli.weights import Weights
 from amortes.command import view
 from amortes.command.folder import RunFolder
 from amortes.command.outcome import STDERR, ResultFile, last_line
@@ -21,7 +23,6 @@ from amortes.command.spacefile import read_space
 from amortes.command.template import Template
 from amortes.optimiser.model import ACQUISITIONS
 from amortes.optimiser.optimizer import Goal, Optimizer
-from amortes.training.export import load_network
 from amortes.training.interrupt import StopRequest
 
 POSITIVE = click.IntRange(min=1)
@@ -50,8 +51,9 @@ REFRESH = 0.25
 @click.option("--run", "folder", type=click.Path(path_type=Path, file_okay=False),
               default=Path("amortes-run"), show_default=True,
               help="Folder for the state, outputs, plot.png and trials.csv.")  # fmt: skip
-@click.option("--network", "weights", type=click.Path(path_type=Path),
-              help="Weights of your own, from `amortes export`.")  # fmt: skip
+@click.option("--network", "weights", type=Weights(),
+              help="Other weights: a name that `amortes info` shows, or a file from "
+                   "`amortes export`.")  # fmt: skip
 @json_option
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def optimize(
@@ -73,7 +75,7 @@ def optimize(
     COMMAND prints a number as its last line ("0.31" or "loss: 0.31"). {name} in its arguments is
     replaced by the value of a parameter; $AMORTES_NAME in its environment is the same, and
     config.json in $AMORTES_TRIAL_FOLDER has all of them. A command that fails, prints no number or
-    takes too long is remembered as failed.
+    takes too long is remembered as failed. What it leaves running in the background is stopped.
 
     \b
     Example, a complete one. space.toml:
@@ -119,7 +121,7 @@ def optimize(
             goal,
             acquisition=acquisition,
             seed=seed,
-            network=None if weights is None else load_network(weights)[0],
+            network=weights,
             command=command,
             result=result_key,
         )
@@ -131,7 +133,7 @@ def optimize(
             files.write_report(optimizer)
         _conclude(run, optimizer, as_json=as_json)
     if stop.requested:
-        ERR.print(f"Stopped {view.count(stopped, 'trial')} under way, to be evaluated again.")
+        ERR.print(f"Stopped {counted(stopped, 'trial')} under way, to be evaluated again.")
         raise KeyboardInterrupt
     if not any(trial.status == "done" for trial in run.trials):
         raise click.exceptions.Exit(EXIT_FAILED_CHECK)
@@ -140,9 +142,9 @@ def optimize(
 def _evaluate(run: CommandRun, stop: StopRequest) -> None:
     """Go through the trials, showing them."""
     if waiting := sum(trial.status == "pending" for trial in run.trials):
-        ERR.print(f"Going on; {view.count(waiting, 'trial')} under way when it stopped, again.")
+        ERR.print(f"Going on; {counted(waiting, 'trial')} under way when it stopped, again.")
     elif run.trials:
-        ERR.print(f"Going on after {view.count(len(run.trials), 'trial')}.")
+        ERR.print(f"Going on after {counted(len(run.trials), 'trial')}.")
 
     def picture() -> Any:
         seconds = {number: process.seconds for number, process in run.running.items()}
@@ -181,7 +183,7 @@ def _conclude(run: CommandRun, optimizer: Optimizer, *, as_json: bool) -> None:
         failed = [trial for trial in run.trials if trial.status == "failed"]
         if failed:
             last = failed[-1]
-            ERR.print(f"[red]No number from {view.count(len(failed), 'trial')}.[/] The last one:")
+            ERR.print(f"[red]No number from {counted(len(failed), 'trial')}.[/] The last one:")
             ERR.print(last.reason or "", markup=False, soft_wrap=True)
             if line := last_line(run.folder.trial(last.number) / STDERR):
                 ERR.print(line, markup=False, soft_wrap=True)

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from amortes.errors import ConfigError
-from amortes.files import atomic_path, read_json, write_json, write_text
-from amortes.nets.base import Network
+from amortes.files import atomic_path, locked, read_json, write_json, write_text
 from amortes.optimiser.optimizer import Goal, Optimizer
 from amortes.optimiser.space import Space
 from amortes.optimiser.trials import Trial
+from amortes.pretrained import AnyNetwork
 
 
 @dataclass(frozen=True)
@@ -59,17 +59,8 @@ class RunFolder:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other processes from working in this folder at the same time."""
-        import fcntl  # only on POSIX
-
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / ".lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # ends with the process
-            except OSError:
-                raise ConfigError(
-                    f"another process is optimising in {self.path}; wait, stop that one, or give "
-                    f"another folder with --run."
-                ) from None
+        with locked(self.path, "`amortes optimize`"):
             yield
 
     def open(
@@ -79,7 +70,7 @@ class RunFolder:
         *,
         acquisition: str,
         seed: int,
-        network: Network[Any] | None,
+        network: AnyNetwork | None,
         command: Sequence[str],
         result: str | None,
     ) -> Optimizer:

@@ -1,6 +1,7 @@
 """What a finished command says: a number in its output or in a JSON file, or why there is none."""
 
 import json
+import os
 import re
 import signal
 from dataclasses import dataclass
@@ -10,8 +11,8 @@ from typing import Any, Self
 from amortes.errors import ConfigError
 
 STDOUT, STDERR = "stdout.txt", "stderr.txt"
-# A number alone, or after a name: "0.31", "loss: 0.31", "val_loss = nan".
-NAMED_NUMBER = re.compile(r"(?:[\w ./()-]*[:=]\s*)?(\S+)")
+# A number alone, or after a name: "0.31", "f1: 0.31", "val_loss = nan"; but 12:30 is a time.
+NAMED_NUMBER = re.compile(r"(?!.*\b\d+:\d)(?:[\w ./()-]*[:=]\s*)?(\S+)")
 TAIL = 1 << 16
 """Bytes at the end of an output that are looked at."""
 SHOWN = 200
@@ -49,7 +50,7 @@ class ResultFile:
             value: Any = json.loads((folder / self.name).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return Answer(reason=f"it wrote no {self.name} in its folder")
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             return Answer(reason=f"{self.name} is not readable as JSON ({error})")
         for key in self.keys:
             if not isinstance(value, dict) or key not in value:
@@ -58,7 +59,10 @@ class ResultFile:
         if isinstance(value, bool) or not isinstance(value, int | float):
             short = json.dumps(value)[:SHOWN]
             return Answer(reason=f"{'.'.join(self.keys)} in {self.name} is {short}, not a number")
-        return Answer(float(value))
+        try:
+            return Answer(float(value))
+        except OverflowError:
+            return Answer(reason=f"{'.'.join(self.keys)} in {self.name} is too large a number")
 
 
 def read_answer(folder: Path, code: int, result: ResultFile | None) -> Answer:
@@ -70,6 +74,8 @@ def read_answer(folder: Path, code: int, result: ResultFile | None) -> Answer:
     if result is not None:
         return result.read(folder)
     line = last_line(folder / STDOUT)
+    if line is None and not (folder / STDOUT).is_file():
+        return Answer(reason=f"it removed {STDOUT}, the last line of which should be a number")
     if line is None:
         return Answer(reason="it printed nothing, but its last line should be a number")
     match = NAMED_NUMBER.fullmatch(line)
@@ -80,10 +86,13 @@ def read_answer(folder: Path, code: int, result: ResultFile | None) -> Answer:
 
 
 def last_line(path: Path) -> str | None:
-    """The last line that is not empty, shortened; None if there is none."""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - TAIL))
-        text = file.read().decode("utf-8", errors="replace")
+    """The last line that is not empty, shortened; None if there is none, or no such file."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return None
     # Progress bars go back with \\r: what they show last is a line of its own.
     filled = [line.strip() for line in re.split(r"[\r\n]", text) if line.strip()]
     return filled[-1][-SHOWN:] if filled else None

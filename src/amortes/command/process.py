@@ -46,18 +46,22 @@ class Process:
         """The exit code, minus a signal's number if that ended it; None as long as it runs."""
         return self._process.poll()
 
+    def send(self, signum: int) -> bool:
+        """Send a signal to it and all it started; whether any of them was there."""
+        return guard.send(self.group, signum)
+
 
 def stop(processes: Iterable[Process]) -> None:
     """Stop processes and everything they started."""
     processes = list(processes)
-    left = [process for process in processes if guard.send(process.group, signal.SIGTERM)]
+    left = [process for process in processes if process.send(signal.SIGTERM)]
     deadline = time.monotonic() + guard.GRACE
     try:
         while any(process.poll() is None for process in left) and time.monotonic() < deadline:
             time.sleep(0.01)
     finally:  # also when somebody is too impatient for the grace
         for process in left:
-            guard.send(process.group, signal.SIGKILL)
+            process.send(signal.SIGKILL)
             process._process.wait()
 
 

@@ -1,15 +1,19 @@
 """The loop of `amortes optimize`: ask, start a process, read its answer, tell, save.
 
 One thread: processes are looked at every few hundredths of a second, and their outputs go to files,
-so nothing blocks. The state is saved after every ask and every tell; a trial that was under way
-when a run ended is still pending in it, and is evaluated again from its beginning.
+so nothing blocks. A process that takes too long is asked to stop, and killed at a later look if it
+does not; what a command leaves in the background is killed when it ends. The state is saved after
+every ask and every tell; a trial that was under way when a run ended is still pending in it, and is
+evaluated again from its beginning.
 """
 
+import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from amortes.command.folder import RunFolder
+from amortes.command.guard import GRACE
 from amortes.command.outcome import Answer, ResultFile, read_answer
 from amortes.command.process import Guard, Process, fresh_folder, stop
 from amortes.command.template import Template
@@ -42,6 +46,7 @@ class CommandRun:
         self.trials = optimizer.trials
         self.running: dict[int, Process] = {}  # by the number of the trial
         self._again = [trial for trial in self.trials if trial.status == "pending"]
+        self._late: dict[int, float] = {}  # when to kill trials that were asked to stop
         self._failed = 0
         self._succeeded = any(trial.status == "done" for trial in self.trials)
 
@@ -96,20 +101,29 @@ class CommandRun:
     def _collect(self, guard: Guard) -> list[Trial]:
         """Tell what has ended since the last look."""
         ended = []
-        limit = self.plan.timeout
         for number, process in list(self.running.items()):
             code = process.poll()
-            if code is not None:
-                answer = read_answer(process.folder, code, self.plan.result)
-            elif limit is not None and process.seconds > limit:
-                stop([process])
-                answer = Answer(reason=f"took longer than {limit:g} seconds")
-            else:
+            if code is None:
+                self._end_if_late(number, process)
                 continue
+            process.send(signal.SIGKILL)  # to what it left in the background
+            if number in self._late:
+                answer = Answer(reason=f"took longer than {self.plan.timeout:g} seconds")
+            else:
+                answer = read_answer(process.folder, code, self.plan.result)
             guard.end(process)
             del self.running[number]
             ended.append(self._tell(number, answer))
         return ended
+
+    def _end_if_late(self, number: int, process: Process) -> None:
+        """Ask a process to stop if its time is over; kill it if it was asked and does not."""
+        if number in self._late:
+            if time.monotonic() > self._late[number]:
+                process.send(signal.SIGKILL)
+        elif self.plan.timeout is not None and process.seconds > self.plan.timeout:
+            process.send(signal.SIGTERM)
+            self._late[number] = time.monotonic() + GRACE
 
     def _tell(self, number: int, answer: Answer) -> Trial:
         trial = self.optimizer.tell(

@@ -78,11 +78,6 @@ def describe(trial: Trial) -> str:
     return f"trial {trial.number}: {outcome}  ({config})"
 
 
-def count(n: int, noun: str) -> str:
-    """A number and its noun: 1 trial, 2 trials."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
 def number(value: Any) -> str:
     """Numbers with five significant digits, anything else as it is."""
     return f"{value:.5g}" if isinstance(value, float) else str(value)

@@ -3,11 +3,12 @@ from pathlib import Path
 import pytest
 
 from amortes.bench.methods.ours import Ours, OursFactory
-from amortes.bench.methods.registry import OURS, method_factory
+from amortes.bench.methods.registry import method_factory
 from amortes.bench.protocol import MethodFactory, weights_digest
 from amortes.errors import FileError
 from amortes.nets.kernel import KernelNetwork
-from amortes.pretrained import DEFAULT, SUFFIX, weights_path
+from amortes.optimiser.model import ACQUISITIONS
+from amortes.pretrained import DEFAULT, load_pretrained, weights_path
 from amortes.prior.gp import named_prior
 from tests.bench.methods.conduct import Quadratic, check_conduct
 from tests.optimiser.conftest import untrained
@@ -22,7 +23,7 @@ def factory(network: KernelNetwork, score: str) -> MethodFactory:
     return lambda problem, seed: Ours(problem, seed, network, score)
 
 
-@pytest.mark.parametrize("score", OURS)
+@pytest.mark.parametrize("score", ACQUISITIONS)
 def test_conduct(network: KernelNetwork, score: str) -> None:
     # Gains of an untrained network say little about where the optimum is.
     near = 0.05 if score in ("ei", "logei") else 0.4
@@ -35,8 +36,8 @@ def test_pool(network: KernelNetwork, score: str) -> None:
 
 
 def test_the_digest_says_which_weights(tmp_path: Path) -> None:
-    file = tmp_path / f"name{SUFFIX}"
-    with pytest.raises(FileError, match=r"name\.safetensors does not exist"):
+    file = tmp_path / "mine.st"  # any name will do
+    with pytest.raises(FileError, match=rf"mine\.st does not exist; .* one of {DEFAULT}, "):
         weights_digest(OursFactory("jes", str(file)))
     digests = []
     for content in (b"one", b"two", weights_path(DEFAULT).read_bytes()):
@@ -45,3 +46,6 @@ def test_the_digest_says_which_weights(tmp_path: Path) -> None:
     assert len(set(digests)) == 3
     assert digests[-1] == weights_digest(method_factory("mes"))
     assert weights_digest(method_factory("random")) == ""
+    made = OursFactory("jes", str(file))(Quadratic(2), 0)
+    theirs = load_pretrained()[0].state_dict()
+    assert all(v.equal(theirs[name]) for name, v in made.network.state_dict().items())

@@ -1,7 +1,5 @@
 import math
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
@@ -62,16 +60,6 @@ def test_samples_arrive_in_the_model_unclamped() -> None:
         torch.testing.assert_close(noisy.mean[:, j], expected.mean)
         torch.testing.assert_close(noisy.variance[:, j], expected.variance)
     assert float(model.likelihood.noise.min()) == pytest.approx(5e-6)
-
-
-def test_one_thread_and_float64_inside_only() -> None:
-    threads = torch.get_num_threads()
-    with jax_for_benchmarks():
-        assert jnp.ones(2).dtype == jnp.float64
-        assert torch.get_num_threads() == threads
-    assert jnp.ones(2).dtype == jnp.float32
-    assert torch.get_num_threads() == threads
-    assert jax.config.jax_compilation_cache_dir is not None
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ from amortes.bench.report.curve_figures import (
     draw_variants,
 )
 from amortes.bench.report.curves import Curve, Curves
-from amortes.bench.report.style import DASHED
 
 
 def curve(start: float, end: float, n: int = 10) -> Curve:
@@ -124,7 +123,6 @@ def test_variants() -> None:
     colours = [line.get_color() for line in ax.lines]
     assert len(set(colours)) == 2  # by weights, not by who trained them
     assert sum(line.is_dashed() for line in ax.lines) == 2
-    assert DASHED[1]
 
 
 def test_the_numbers_of_a_figure() -> None:

@@ -29,6 +29,9 @@ from amortes.bench.report.names import (
         ("optuna-gp", "other", "", "", ""),
         ("random", "other", "", "", ""),
         ("someone-ei", "other", "", "", ""),
+        ("foo:jes", "other", "", "", ""),
+        ("foo:fb-jes", "other", "", "", ""),
+        ("paper:map-jes", "other", "", "", ""),
     ],
 )
 def test_methods(name: str, model: str, acquisition: str, weights: str, column: str) -> None:
@@ -42,7 +45,8 @@ def test_labels() -> None:
     assert parse_method("map-gibbon").label == "MAP GP MES (GIBBON)"
     assert parse_method("paper:fb-ei").label == "published fully Bayesian GP EI"
     assert parse_method("optuna-tpe").label == "Optuna TPE"
-    assert parse_method("unheard-of").label == "unheard-of"
+    for unknown in ("unheard-of", "foo:jes", "paper:map-jes"):
+        assert parse_method(unknown).label == unknown
 
 
 def test_the_same_acquisition_on_another_model() -> None:

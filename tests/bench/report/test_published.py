@@ -26,6 +26,8 @@ def test_the_shipped_curves() -> None:
     win = published.wins["branin"]["pes"].at(10)
     assert win is not None
     assert win[0] == pytest.approx(0.8)
+    seeds = {n for found in published.curves.values() for c in found.values() for n in c.count}
+    assert seeds == {30.0}
 
 
 def test_published_ranks_add_up() -> None:

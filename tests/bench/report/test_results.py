@@ -46,12 +46,38 @@ def test_several_sweeps_are_one(tmp_path: Path) -> None:
     }
     assert len(results.environments) == 2
     assert results.notes == []
-    again = load_results(tmp_path / "a", tmp_path / "a")
-    assert len(again.runs) == 3
-    assert "repeat an iteration" in again.notes[0]
     write(tmp_path, HEADER)
     with pytest.raises(FileError, match="no results"):
         load_results(tmp_path / "a", tmp_path)
+
+
+@pytest.mark.parametrize(("first", "last"), [(30, 20), (20, 30)])
+def test_the_run_of_the_last_sweep_counts_as_a_whole(tmp_path: Path, first: int, last: int) -> None:
+    both, one = ["jes", "random"], ["jes"]
+    a = write_sweep(tmp_path / "a", problems=["branin"], methods=both, iterations=first)
+    b = write_sweep(tmp_path / "b", problems=["branin"], methods=one, seeds=2, iterations=last)
+    text = (b / "results.csv").read_text().replace("0.1.0,0123456789abcdef", "0.2.0,later")
+    (b / "results.csv").write_text(text.replace("branin,2,0.316", "branin,2,0.5"))
+    results = load_results(a, b)
+    assert len(results.runs) == 2 * 3
+    lasts = {seed: run.last for seed, run in results.seeds("branin", "jes").items()}
+    assert lasts == {0: last, 1: last, 2: first}
+    noises = {seed: run.noise_sd for seed, run in results.seeds("branin", "jes").items()}
+    assert noises == {0: 0.5, 1: 0.5, 2: 0.316}
+    assert results.versions == ["0.1.0", "0.2.0"]
+    (note,) = results.notes
+    assert note.endswith("the same problem, method and seed: 2 runs.")
+    assert load_results(b, b).commits == ["later"]
+
+
+def test_replaced_runs_leave_no_trace_of_their_weights(tmp_path: Path) -> None:
+    header = HEADER.replace("\n", ",weights\n")
+    for digest in ("old", "new"):
+        (tmp_path / digest).mkdir()
+        write(tmp_path / digest, f"{header}branin,2,jes,0,2,1,1,{digest}\n")
+    results = load_results(tmp_path / "old", tmp_path / "new")
+    assert results.weights == {"jes": ["new"]}
+    assert len(results.notes) == 1
 
 
 def test_a_sweep_that_is_not_finished(tmp_path: Path) -> None:

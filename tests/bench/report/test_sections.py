@@ -4,6 +4,7 @@ from amortes.bench.report.ablation_sections import traces_section, variants_sect
 from amortes.bench.report.comparison_sections import groups, standings_section, wins_section
 from amortes.bench.report.curve_sections import checkpoint_table, regret_section
 from amortes.bench.report.curves import Curves
+from amortes.bench.report.names import panel_label
 from amortes.bench.report.published import load_published, read_curve
 from amortes.bench.report.results import Results
 from amortes.bench.report.sections import FIGURES, SECTIONS
@@ -21,6 +22,51 @@ def test_every_section_stands_one_method_on_one_problem(name: str) -> None:
     assert section.reading.count(". ") == 0  # one sentence says how to read it
     assert section.reading.endswith(".")
     assert not section.empty or section.notes  # that nothing is there is said
+
+
+@pytest.mark.parametrize(
+    ("covered", "panels"),
+    [
+        (
+            {"lcbench-car": "fb-jes", "lcbench-higgs": "jes"},
+            {"accuracy": ["lcbench-higgs"], "accuracy-gp": ["lcbench-car", "lcbench-higgs"]},
+        ),
+        (
+            {"lcbench-car": "random", "lcbench-higgs": "jes"},
+            {"accuracy": ["lcbench-car", "lcbench-higgs"], "accuracy-gp": ["lcbench-higgs"]},
+        ),
+        ({"lcbench-car": "fb-jes"}, {"accuracy-gp": ["lcbench-car"]}),
+        ({"lcbench-car": "random"}, {"accuracy": ["lcbench-car"]}),
+        ({"lcbench-car": "jes@x"}, {}),
+        (
+            {"sklearn-svm-digits": "fb-jes", "sklearn-mlp-wine": "jes"},
+            {"real": ["sklearn-mlp-wine"], "real-gp": ["sklearn-svm-digits", "sklearn-mlp-wine"]},
+        ),
+        (
+            {"hpob-5527-31": "map-jes", "hpob-5971-10093": "jes"},
+            # Over all spaces the two share no run: one is left out, the other ranked but not drawn.
+            {"hpob-ranks": ["hpob-5971"], "hpob-regret": ["hpob-5971", "all spaces"]},
+        ),
+        ({"hpob-5527-31": "map-jes"}, {}),
+    ],
+)
+def test_figures_have_the_problems_they_can_show(
+    covered: dict[str, str], panels: dict[str, list[str]]
+) -> None:
+    study = Study(
+        results(
+            *(run(p, m, seed, [1.0, 2.0], regret=[1.0, 0.5]) for p, m in covered.items()
+              for seed in range(2))
+        )
+    )  # fmt: skip
+    sections = [SECTIONS[name](study) for name in ("accuracy", "real", "hpob")]
+    drawings = {d.name: d for section in sections for d in section.drawings}
+    shown = {}
+    for name, drawing in drawings.items():
+        axes = [ax for ax in drawing.figure.axes if ax.get_visible()]
+        assert all(ax.lines for ax in axes), name
+        shown[name] = [ax.get_title().partition(": ")[0] for ax in axes]
+    assert shown == {name: list(map(panel_label, found)) for name, found in panels.items()}
 
 
 def test_names_of_figures_and_tables_are_unique(study: Study) -> None:

@@ -1,4 +1,7 @@
+import itertools
 from dataclasses import replace
+
+import numpy as np
 
 from amortes.bench.report.published import Published
 from amortes.bench.report.study import Study
@@ -38,11 +41,33 @@ def test_headlines() -> None:
     assert headline_table(summary).rows[0][0] == "100%"
 
 
+def test_the_interval_of_the_win_rate_is_one_over_problems() -> None:
+    """Ours wins everything on half of the problems, with two acquisitions and four seeds."""
+    names = ("branin", "hartmann4", "ackley5", "hartmann6", "ackley8", "ackley5-near")
+    runs = [
+        run(problem, method, seed, [float(method[:3] != "fb-") if i % 2 else 0.5 + i])
+        for i, problem in enumerate(names)
+        for method in ("jes", "fb-jes", "mes", "fb-mes")
+        for seed in range(4)
+    ]
+    (headline, *_) = summarise(Study(results(*runs))).headlines
+    assert headline.number == "75%"  # of the others, all are ties
+    drawn = [np.mean(found) for found in itertools.product([1.0, 0.5], repeat=6)]
+    low, high = (np.quantile(drawn, q, method="nearest") for q in (0.025, 0.975))
+    assert headline.meaning == (
+        "wins over the fully Bayesian GP with the same acquisition (95% interval "
+        f"{low:.0%} to {high:.0%} by bootstrap over problems; 48 pairs on 6 problems)"
+    )
+    (headline, *_) = summarise(Study(results(*runs[: 4 * 16]))).headlines
+    assert headline.meaning.endswith("with the same acquisition (32 pairs on 4 problems)")
+
+
 def test_losses_are_told() -> None:
     summary = summarise(study_of(-1.0, -2.0))
     assert {"0%", "0 : 0 : 1"} <= {one.number for one in summary.headlines}
     (line,) = summary.worse
     assert line.startswith("Branin, 2-D: amortes JES reaches -0.99")
+    assert line.endswith("standard errors, where 4.3 would do).")  # two seeds each
 
 
 def test_a_lone_method_has_no_headlines() -> None:

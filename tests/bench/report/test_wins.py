@@ -1,7 +1,7 @@
 import math
 
 from amortes.bench.report.statistics import wilson
-from amortes.bench.report.wins import Wins, gp_pairs, last_common, win_rate
+from amortes.bench.report.wins import Wins, gp_pairs, last_common, pooled, win_rate
 from tests.bench.report.fake import results, run
 
 
@@ -36,6 +36,19 @@ def test_without_pairs() -> None:
     nothing = Wins(points=0.0, n=0)
     assert math.isnan(nothing.rate)
     assert nothing.text == ""
+
+
+def test_pairs_of_a_problem_are_pooled() -> None:
+    sweep = results(
+        *(run("a", name, seed, [seed]) for name in ("jes", "fb-jes") for seed in (0, 1)),
+        run("a", "mes", 0, [1.0]),
+        run("a", "fb-mes", 0, [0.0]),
+        run("b", "jes", 0, [1.0]),
+        run("b", "fb-jes", 0, [2.0]),
+        run("c", "jes", 0, [1.0]),
+    )
+    pairs = [("jes", "fb-jes"), ("mes", "fb-mes")]
+    assert pooled(sweep, pairs) == [Wins(points=2.0, n=3), Wins(points=0.0, n=1)]
 
 
 def test_pairs_share_their_acquisition() -> None:

@@ -104,6 +104,14 @@ def test_the_page_says_what_is_missing(page: Page) -> None:
     assert "floored at 1e-10" in words
 
 
+def test_the_page_says_what_was_done(page: Page) -> None:
+    words = " ".join(page.words)
+    assert "one results file" not in words
+    assert "recommend their best observation where there is no noise, and with noise" in words
+    assert "two standard errors" not in words
+    assert "Welch's t-test over seeds (two-sided, 95%)" in words
+
+
 def test_themes(report: tuple[Path, list[Path]], page: Page) -> None:
     text = (report[0] / "index.html").read_text(encoding="utf-8")
     assert "prefers-color-scheme: dark" in text

@@ -19,12 +19,14 @@ from botorch.sampling.pathwise.posterior_samplers import get_matheron_path_model
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from amortes.acquisition.bench import RAW_SAMPLES, RESTARTS
 from amortes.acquisition.pool import Score
 from amortes.bench.methods.model_based import highest_unseen, in_chunks
 
-RAW_SAMPLES, RESTARTS = 128, 10
 CANDIDATES = 1024
 """Points at which GIBBON thinks of the maximum value; of a pool, as many random ones."""
+CHUNK = 128
+"""Points scored at once, to save memory."""
 PATH_RESTARTS = 8
 """Starts per sampled function. BoTorch's 20 took 3.4 times as long for 64 functions (Hartmann-6,
 n = 20) and raised their maxima by 0.003 standard deviations of y on average."""
@@ -40,17 +42,12 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def best_candidate(
-    acquisition: AcquisitionFunction,
-    d: int,
-    pool: Tensor | None,
-    X: Tensor,
-    *,
-    chunk: int,
+    acquisition: AcquisitionFunction, d: int, pool: Tensor | None, X: Tensor
 ) -> Tensor:
-    """The point to evaluate next, `d`, after X, scoring at most `chunk` points at once."""
+    """The point to evaluate next, `d`, after X, scoring at most `CHUNK` points at once."""
     if pool is not None:
-        return highest_unseen(in_chunks(pointwise(acquisition), chunk), pool, X)
-    limits = {"init_batch_limit": chunk, "batch_limit": chunk}
+        return highest_unseen(in_chunks(pointwise(acquisition), CHUNK), pool, X)
+    limits = {"init_batch_limit": CHUNK, "batch_limit": CHUNK}
     candidate, _ = optimize_acqf(
         acquisition,
         unit_bounds(d),

@@ -34,7 +34,6 @@ from amortes.bench.methods.paper_gp import PaperGP, fit
 from amortes.bench.protocol import Problem
 
 MAXIMA, OPTIMA = 64, 4
-CHUNK = 128
 
 
 class FullyBayesian(ModelBased[PaperGP]):
@@ -53,7 +52,7 @@ class FullyBayesian(ModelBased[PaperGP]):
         """Maximise the acquisition by BoTorch's search."""
         with seeded(seed):
             acquisition = self._acquisition(model, X)
-            return best_candidate(acquisition, self.d, self.pool, X, chunk=CHUNK)
+            return best_candidate(acquisition, self.d, self.pool, X)
 
     def mean(self, model: PaperGP) -> Score:
         """The posterior mean of standardised y."""

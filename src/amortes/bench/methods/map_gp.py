@@ -32,7 +32,6 @@ from amortes.bench.methods.model_based import ModelBased
 from amortes.bench.protocol import Problem
 
 SAMPLES = 64
-CHUNK = 128
 
 
 class MapGP(ModelBased[SingleTaskGP]):
@@ -50,7 +49,7 @@ class MapGP(ModelBased[SingleTaskGP]):
         """Maximise the acquisition by BoTorch's search."""
         with seeded(seed):
             acquisition = self._acquisition(model, X)
-            return best_candidate(acquisition, self.d, self.pool, X, chunk=CHUNK)
+            return best_candidate(acquisition, self.d, self.pool, X)
 
     def mean(self, model: SingleTaskGP) -> Score:
         """The posterior mean of standardised y."""

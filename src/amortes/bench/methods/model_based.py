@@ -22,13 +22,11 @@ from amortes.acquisition.pool import Score, evaluate
 from amortes.acquisition.shortlist import Rough
 from amortes.bench.protocol import Problem, Step
 from amortes.errors import DataError
+from amortes.optimiser.model import AROUND
 from amortes.random import derive_seeds
 
 Model = TypeVar("Model")
 T = TypeVar("T")
-
-AROUND = 8
-"""Best points known near which to search, as in `amortes.optimiser`."""
 
 
 class ModelBased(ABC, Generic[Model]):

@@ -12,13 +12,13 @@ from torch import Tensor
 
 from amortes.acquisition import Domain, Fitted, maximise
 from amortes.acquisition.pool import Score
-from amortes.bench.methods.model_based import AROUND, ModelBased, highest_unseen
+from amortes.bench.methods.model_based import ModelBased, highest_unseen
 from amortes.bench.protocol import Problem
 from amortes.errors import FileError
 from amortes.files import sha256
-from amortes.nets.base import Network
-from amortes.pretrained import SUFFIX, load_pretrained, weights_path
-from amortes.training.export import load_network
+from amortes.nets.base import GAINS, Network
+from amortes.optimiser.model import AROUND
+from amortes.pretrained import as_network, names, weights_path
 
 DIGITS = 12  # of a digest: no two weights anybody makes agree in so many
 
@@ -71,16 +71,19 @@ class OursFactory:
     @cached_property
     def digest(self) -> str:
         """The start of the SHA-256 of the weights file, which may change while its name stays."""
-        if not self._file.is_file():
-            raise FileError(f"{self._file} does not exist; it should hold the weights of a method.")
         return sha256(self._file)[:DIGITS]
 
     @property
     def _file(self) -> Path:
-        return Path(self.weights) if self.weights.endswith(SUFFIX) else weights_path(self.weights)
+        if self.weights in names():
+            return weights_path(self.weights)
+        if not Path(self.weights).is_file():
+            raise FileError(
+                f"{self.weights} does not exist; the weights of a method are a file, or one of "
+                f"{', '.join(names())}."
+            )
+        return Path(self.weights)
 
     @cached_property
     def _network(self) -> Network[Any]:
-        if self.weights.endswith(SUFFIX):
-            return load_network(self._file)[0]
-        return load_pretrained(self.weights)[0]
+        return as_network(self.weights, gains=self.score in GAINS)

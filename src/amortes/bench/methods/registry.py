@@ -10,6 +10,7 @@ Nothing but names is loaded until a factory is asked for.
 
 from amortes.bench.protocol import MethodFactory
 from amortes.errors import ConfigError, MissingExtraError
+from amortes.optimiser.model import ACQUISITIONS
 
 METHODS: dict[str, str] = {
     "pes": "ours: information about the place of the optimum",
@@ -29,7 +30,6 @@ METHODS: dict[str, str] = {
     "optuna-tpe": "Optuna's tree-structured Parzen estimator",
     "optuna-gp": "Optuna's Gaussian process",
 }
-OURS = ("pes", "mes", "jes", "ei", "logei")
 
 
 def method_factory(name: str) -> MethodFactory:
@@ -37,12 +37,12 @@ def method_factory(name: str) -> MethodFactory:
     kind, at, weights = name.partition("@")
     if kind not in METHODS:
         raise ConfigError(f"method: must be one of {', '.join(METHODS)}, not {name!r}.")
-    if at and (kind not in OURS or not weights):
+    if at and (kind not in ACQUISITIONS or not weights):
         raise ConfigError(
             f"method: {name!r} does not name weights of ours; write for instance "
-            f"jes@kernel-paper or jes@path/to/file.safetensors, for {', '.join(OURS)}."
+            f"jes@kernel-paper or jes@path/to/file.safetensors, for {', '.join(ACQUISITIONS)}."
         )
-    if kind in OURS:
+    if kind in ACQUISITIONS:
         return _ours(kind, weights)
     try:
         return _other(kind)

@@ -17,7 +17,7 @@ from amortes.bench.report.names import (
 )
 from amortes.bench.report.ranks import average_ranks
 from amortes.bench.report.runtime import panels
-from amortes.bench.report.standings import standings
+from amortes.bench.report.standings import RULE, standings
 from amortes.bench.report.study import Drawing, Section, Study, join
 from amortes.bench.report.tables import Table, with_error
 from amortes.bench.report.wins import gp_pairs, win_rate
@@ -230,8 +230,8 @@ def standings_section(study: Study) -> Section:
         name="standings",
         title="Problem by problem",
         reading="Each row compares one acquisition on our network with the same one on another "
-        "model at the last iteration both have; a positive gain is in our favour, and within two "
-        "standard errors the verdict is level.",
+        "model at the last iteration both have; a positive gain is in our favour, and the verdict "
+        f"is level unless {RULE} finds the means different.",
         tables=[table] if rows else [],
         notes=[] if rows else ["Nothing to compare with."],
     )

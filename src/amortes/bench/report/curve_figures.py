@@ -85,19 +85,22 @@ def draw_panels(
 
 
 def draw_grid(curves: Curves, published: Curves, *, ylabel: str, zoom: bool = False) -> Figure:
-    """Problems down, acquisitions that were run across: ours, the GPs, and what was published."""
-    there = {parse_method(name).column for methods in curves.values() for name in methods}
+    """Problems down, acquisitions that were run across: ours, the GPs, and what was published.
+
+    At least one of the `curves` must be of a method that is `in_grid`.
+    """
+    there = {parse_method(m).column for methods in curves.values() for m in methods if in_grid(m)}
     columns = [column for column in COLUMNS if column in there]
-    chosen = {
-        problem: {
-            method: curve
-            for method, curve in {**curves[problem], **published.get(problem, {})}.items()
-            if parse_method(method).model in GP_MODELS
-            and parse_method(method).column in columns
-            and not parse_method(method).weights
+    chosen = drop_empty(
+        {
+            problem: {
+                method: curve
+                for method, curve in {**curves[problem], **published.get(problem, {})}.items()
+                if in_grid(method) and parse_method(method).column in columns
+            }
+            for problem in curves
         }
-        for problem in curves
-    }
+    )
     figure, axes = _lattice(list(chosen), columns, ylabel)
     for (problem, column), ax in axes.items():
         methods = chosen[problem]
@@ -108,6 +111,17 @@ def draw_grid(curves: Curves, published: Curves, *, ylabel: str, zoom: bool = Fa
     handles, labels = model_handles(name for methods in chosen.values() for name in methods)
     legend(figure, handles, labels, 5)
     return figure
+
+
+def in_grid(name: str) -> bool:
+    """Whether a method has a place in a grid: an acquisition of ours (default weights) or a GP."""
+    method = parse_method(name)
+    return method.model in GP_MODELS and bool(method.column) and not method.weights
+
+
+def drop_empty(curves: Curves) -> Curves:
+    """The curves without the problems that have none."""
+    return {problem: methods for problem, methods in curves.items() if methods}
 
 
 def draw_noise(curves: Curves, published: Curves, levels: Mapping[str, Sequence[str]]) -> Figure:

@@ -2,7 +2,14 @@
 
 from collections.abc import Mapping
 
-from amortes.bench.report.curve_figures import MOST_BANDS, curve_table, draw_grid, draw_panels
+from amortes.bench.report.curve_figures import (
+    MOST_BANDS,
+    curve_table,
+    draw_grid,
+    draw_panels,
+    drop_empty,
+    in_grid,
+)
 from amortes.bench.report.curves import LABELS, Curve, Curves, higher_is_better, metric
 from amortes.bench.report.names import in_overview, order_methods, panel_label, parse_method
 from amortes.bench.report.statistics import FLOOR
@@ -58,12 +65,14 @@ def _family_section(study: Study, family: str, *, name: str, title: str, reading
     published = {p: study.published.curves.get(p, {}) for p in curves}
     kind = metric(next(iter(curves)))
     zoom = higher_is_better(kind)
-    overview = {
-        problem: {m: curve for m, curve in methods.items() if in_overview(m)}
-        for problem, methods in curves.items()
-    }
+    overview = drop_empty(
+        {
+            problem: {m: curve for m, curve in methods.items() if in_overview(m)}
+            for problem, methods in curves.items()
+        }
+    )
     drawings = []
-    if any(overview.values()):
+    if overview:
         drawings.append(
             Drawing(
                 name=name,
@@ -73,7 +82,7 @@ def _family_section(study: Study, family: str, *, name: str, title: str, reading
             )
         )
     both = {p: {**curves[p], **plain(published[p])} for p in curves}
-    if any(parse_method(m).column for methods in curves.values() for m in methods):
+    if any(in_grid(method) for methods in curves.values() for method in methods):
         drawings.append(
             Drawing(
                 name=f"{name}-gp",

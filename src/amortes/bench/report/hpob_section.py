@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from amortes.bench.report.curve_figures import MOST_BANDS, curve_table, draw_panels
+from amortes.bench.report.curve_figures import MOST_BANDS, curve_table, draw_panels, drop_empty
 from amortes.bench.report.curves import Curves
 from amortes.bench.report.names import in_overview, order_methods, panel, panel_label, parse_method
 from amortes.bench.report.published import Published
@@ -28,20 +28,19 @@ def hpob_section(study: Study) -> Section:
         return Section(name=name, title=title, reading=reading, notes=["No runs."])
     spaces = _spaces(problems)
     ranks, fields = _ranks(study.results, spaces)
+    drawings = []
+    if popular := _popular(ranks):
+        caption = (
+            "Average rank after so many observations; other methods are ranked too, but not drawn."
+        )
+        drawings.append(_panels("hpob-ranks", popular, "average rank", caption))
     shares = {space: normalised_regret(study.results, tasks) for space, tasks in spaces.items()}
-    shares = {space: curves for space, curves in shares.items() if curves}
-    caption = (
-        "Average rank after so many observations; other methods are ranked too, but not drawn."
-    )
-    drawings = [_panels("hpob-ranks", _popular(ranks), "average rank", caption)]
-    if shares:
+    if popular := _popular(shares):
         caption = (
             "Regret as a share of the initial one (1: nothing gained), on a logarithmic axis cut "
             "at 0.001."
         )
-        drawings.append(
-            _panels("hpob-regret", _popular(shares), "share of regret", caption, log=True)
-        )
+        drawings.append(_panels("hpob-regret", popular, "share of regret", caption, log=True))
     if study.published.ranks:
         drawings.append(_published_ranks(study.published, spaces))
     return Section(
@@ -81,14 +80,16 @@ def _panels(name: str, curves: Curves, ylabel: str, caption: str, *, log: bool =
 
 def _popular(curves: Curves) -> Curves:
     """What fits into one figure: ours, other libraries, and the fully Bayesian GP."""
-    return {
-        space: {
-            name: curve
-            for name, curve in methods.items()
-            if in_overview(name) or parse_method(name).model == "fb"
+    return drop_empty(
+        {
+            space: {
+                name: curve
+                for name, curve in methods.items()
+                if in_overview(name) or parse_method(name).model == "fb"
+            }
+            for space, methods in curves.items()
         }
-        for space, methods in curves.items()
-    }
+    )
 
 
 def _published_ranks(published: Published, spaces: Iterable[str]) -> Drawing:

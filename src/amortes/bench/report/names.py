@@ -100,15 +100,16 @@ def parse_method(name: str) -> Method:
     rest, _, weights = name.partition("@")
     source, _, rest = rest.rpartition(":")
     model, _, acquisition = rest.rpartition("-")
-    if acquisition not in {*ACQUISITIONS, "gibbon"} or model not in {"", "fb", "map"}:
+    known = {
+        ("", ""): "ours",
+        ("", "fb"): "fb",
+        ("", "map"): "map",
+        ("paper", ""): "paper",
+        ("paper", "fb"): "paper:fb",
+    }
+    if acquisition not in {*ACQUISITIONS, "gibbon"} or (source, model) not in known:
         return Method(name=name, model="other")
-    known = {("", ""): "ours", ("paper", ""): "paper", ("paper", "fb"): "paper:fb"}
-    return Method(
-        name=name,
-        model=known.get((source, model), model),
-        acquisition=acquisition,
-        weights=weights,
-    )
+    return Method(name=name, model=known[source, model], acquisition=acquisition, weights=weights)
 
 
 def same_acquisition(names: Iterable[str], acquisition: str, model: str) -> str | None:

@@ -8,6 +8,8 @@ from importlib.resources import files
 
 from amortes.bench.report.coverage import missing
 from amortes.bench.report.names import parse_method
+from amortes.bench.report.published import SEEDS
+from amortes.bench.report.standings import RULE
 from amortes.bench.report.statistics import FLOOR
 from amortes.bench.report.study import Drawing, Section, Study, join
 from amortes.bench.report.style import COLOURS, inline_svg
@@ -18,12 +20,17 @@ FOLD = 12
 """Tables with more rows are folded."""
 DEFINITIONS = (
     "Inference regret is the highest value of the function minus its noise-free value at the point "
-    "the method recommends (the maximiser of its posterior mean; for pools without noise the best "
-    "observation). Observations include the d initial ones, which all methods of a seed share. "
-    f"Regrets are floored at {FLOOR:g} before log10; means and standard errors are over seeds and "
-    "taken after the logarithm. A curve ends where fewer than half of its seeds go on. Published "
-    "curves are numbers read off the figures of Rakotoarison et al., α-PFN: Fast Entropy Search "
-    "via In-Context Learning (ICML 2026), made with other seeds, implementations and machines."
+    "the method recommends: the maximiser of its posterior mean. Methods without a model (random "
+    "search, Optuna) recommend their best observation where there is no noise, and with noise the "
+    "maximiser of the posterior mean of a MAP GP fitted to their data. In pools without noise the "
+    "best observation counts for all methods. Observations include the d initial ones, which all "
+    f"methods of a seed share. Regrets are floored at {FLOOR:g} before log10; means and standard "
+    "errors are over seeds and taken after the logarithm. A curve ends where fewer than half of "
+    f"its seeds go on. Ours is called better or worse than another model if {RULE} finds the means "
+    "different, which takes a larger difference the fewer seeds there are. Published curves are "
+    "numbers read off the figures of Rakotoarison et al., α-PFN: Fast Entropy Search via "
+    f"In-Context Learning (ICML 2026), means over {SEEDS} seeds, made with other seeds, "
+    "implementations and machines."
 )
 
 
@@ -48,8 +55,8 @@ def render(study: Study, sections: Sequence[Section]) -> str:
 <header>
 <h1>{title}</h1>
 <p>Bayesian optimisation with amortised entropy search, beside Gaussian processes and other
-methods. Everything below comes from one results file, and every number can be downloaded; the
-command under a figure draws it again from RESULTS, the folder of the sweep.</p>
+methods. Everything below comes from the results of sweeps, and every number can be downloaded; the
+command under a figure draws it again from RESULTS (and TIMED or TRACES), their folders.</p>
 </header>
 <nav aria-label="Sections"><ul>
 <li><a href="#summary">Summary</a></li>
@@ -84,7 +91,7 @@ def _summary(study: Study, summary: Summary, absent: Sequence[Section]) -> str:
     elif summary.compared:
         worse = (
             f"<p>In none of {counted(summary.compared, 'comparison')}, problem by problem, is ours "
-            "worse by more than two standard errors.</p>"
+            f"worse by {RULE}.</p>"
         )
     gaps = [
         *(f"No section “{section.title}”: {' '.join(section.notes)}" for section in absent),

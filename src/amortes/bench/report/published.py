@@ -4,6 +4,7 @@
 alpha-PFN), `paper:fb-jes` (its fully Bayesian GP) and `paper:jes@uniform` (its trace ablation).
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ CURVES = (
     "noise_ablation_hartmann_inference_regret",
     "clustering_ablation_inference_regret",
 )
+SEEDS = 30  # behind each of these curves
 RANKS = "hpob_ranking_appendix"
 WINS = ("synthetic_v1_inference_regret_win_rate", "lcbench_v1_win_rate", "hpob_win_rate")
 MODELS = {"PFN": "paper:", "GP": "paper:fb-", "PFN_uniform": "paper:", "PFN_vs_GP": ""}
@@ -50,25 +52,28 @@ def load_published(path: Path | None = None) -> Published:
     if not known:
         raise FileError(f"{path} has none of the figures {', '.join((*CURVES, RANKS, *WINS))}.")
 
-    def merged(names: tuple[str, ...]) -> Curves:
+    def merged(names: tuple[str, ...], count: float = math.nan) -> Curves:
         curves: Curves = {}
         for name in names:
             for title, methods in figures.get(name, {}).items():
-                found = {_method(method): read_curve(curve) for method, curve in methods.items()}
+                found = {_method(m): read_curve(curve, count) for m, curve in methods.items()}
                 curves.setdefault(_problem(title, name), {}).update(found)
         return curves
 
-    return Published(merged(CURVES), merged((RANKS,)), merged(WINS))
+    return Published(merged(CURVES, SEEDS), merged((RANKS,)), merged(WINS))
 
 
-def read_curve(curve: Mapping[str, Any]) -> Curve:
-    """From {"mean": [...], "sem": [...], "iter": [...]}; iterations count from 1 if not given."""
+def read_curve(curve: Mapping[str, Any], count: float = math.nan) -> Curve:
+    """From {"mean": [...], "sem": [...], "iter": [...]}; iterations count from 1 if not given.
+
+    `count` is how many samples are behind each mean.
+    """
     mean = np.array(curve["mean"], dtype=np.float64)
     return Curve(
         iteration=np.array(curve.get("iter", range(1, len(mean) + 1)), dtype=np.int64),
         mean=mean,
         error=np.array(curve.get("sem", np.full(len(mean), np.nan)), dtype=np.float64),
-        count=np.full(len(mean), np.nan),
+        count=np.full(len(mean), count, dtype=np.float64),
     )
 
 

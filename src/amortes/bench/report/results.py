@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amortes.bench.report.names import canonical, order_methods, order_problems
+from amortes.bench.report.tables import counted
 from amortes.errors import FileError
 from amortes.files import read_json
 
@@ -99,21 +100,33 @@ class Results:
 def load_results(*sources: Path) -> Results:
     """Read the folders of sweeps, or their results.csv; environment.json where there is one.
 
-    What several of them have is as if it were in one file. Of a folder, the runs that are finished
-    are read, which results.csv has only once the sweep is.
+    Of a run that several of them have, that of the last one counts, as a whole. Of a folder, the
+    runs that are finished are read, which results.csv has only once the sweep is.
     """
-    found = _Found()
+    found: dict[Key, list[Row]] = {}
+    incomplete = replaced = 0
     for source in sources:
+        here: dict[Key, list[Row]] = defaultdict(list)
         for path in sorted(source.glob("runs/*.csv")) or [_table(source)]:
-            _read(path, found)
-    runs = [_run(key, rows) for key, rows in found.rows.items()]
-    duplicates = sum(map(len, found.rows.values())) - sum(len(run.iteration) for run in runs)
+            incomplete += _read(path, here)
+        replaced += len(found.keys() & here.keys())
+        found |= here
+    runs = [_run(key, rows) for key, rows in found.items()]
+    duplicates = sum(map(len, found.values())) - sum(len(run.iteration) for run in runs)
     notes = []
-    if found.incomplete:
-        notes.append(f"{found.incomplete} rows have neither value nor regret and are left out.")
+    if incomplete:
+        notes.append(f"{incomplete} rows have neither value nor regret and are left out.")
     if duplicates:
         notes.append(f"{duplicates} rows repeat an iteration of a run; the last one counts.")
-    weights = {method: sorted(d) for method, d in found.weights.items() if d != {""}}
+    if replaced:
+        notes.append(
+            f"Replaced by what a later sweep has of the same problem, method and seed: "
+            f"{counted(replaced, 'run')}."
+        )
+    digests_of: dict[str, set[str]] = defaultdict(set)
+    for (_, method, _), rows in found.items():
+        digests_of[method] |= {row.weights for row in rows}
+    weights = {method: sorted(d) for method, d in digests_of.items() if d != {""}}
     for method, digests in weights.items():
         if len(digests) > 1:
             listed = ", ".join(digest or "not recorded" for digest in digests)
@@ -124,8 +137,8 @@ def load_results(*sources: Path) -> Results:
         environments=[
             read_json(path) for folder in folders if (path := folder / "environment.json").is_file()
         ],
-        versions=sorted(found.versions - {""}),
-        commits=sorted(found.commits - {""}),
+        versions=sorted({row.version for rows in found.values() for row in rows} - {""}),
+        commits=sorted({row.commit for rows in found.values() for row in rows} - {""}),
         weights=weights,
         failures=[
             _failure(file)
@@ -141,28 +154,29 @@ def _table(source: Path) -> Path:
 
 
 Key = tuple[str, str, int]
-Row = tuple[int, float, float, float, float, float, int, float, str]
 
 
-@dataclass
-class _Found:
-    """What the files read so far have."""
+class Row(NamedTuple):
+    """What a line of a results file says about a run."""
 
-    rows: dict[Key, list[Row]] = field(default_factory=lambda: defaultdict(list))
-    versions: set[str] = field(default_factory=set)
-    commits: set[str] = field(default_factory=set)
-    weights: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    incomplete: int = 0
+    iteration: int
+    numbers: tuple[float, ...]  # value, regret and SECONDS
+    d: int
+    noise_sd: float
+    threads: str
+    version: str
+    commit: str
+    weights: str
 
 
-def _read(path: Path, found: _Found) -> None:
-    """Add what a results.csv has."""
+def _read(path: Path, found: dict[Key, list[Row]]) -> int:
+    """Add what a results.csv has; returns the number of rows without a result."""
     if not path.is_file():
         raise FileError(
             f"{path} does not exist. Give the folder that `amortes bench run` wrote, or its "
             "results.csv."
         )
-    complete = False
+    incomplete = read = 0
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.reader(file)
         header = next(reader, [])
@@ -179,21 +193,20 @@ def _read(path: Path, found: _Found) -> None:
                 text = {name: cells[i] for name, i in place.items()}
                 value, regret = _number(text["value"]), _number(text["regret"])
                 if math.isnan(value) and math.isnan(regret):
-                    found.incomplete += 1
+                    incomplete += 1
                     continue
                 key = canonical(text["problem"]), text["method"], int(text["seed"])
-                fit, search, recommend = (_number(text.get(name, "")) for name in SECONDS)
-                found.rows[key].append(
-                    (
-                        int(text["iteration"]),
-                        value,
-                        regret,
-                        fit,
-                        search,
-                        recommend,
-                        int(text["d"]),
-                        _number(text.get("noise_sd", "")),
-                        text.get("threads", ""),
+                seconds = (_number(text.get(name, "")) for name in SECONDS)
+                found[key].append(
+                    Row(
+                        iteration=int(text["iteration"]),
+                        numbers=(value, regret, *seconds),
+                        d=int(text["d"]),
+                        noise_sd=_number(text.get("noise_sd", "")),
+                        threads=text.get("threads", ""),
+                        version=text.get("version", ""),
+                        commit=text.get("commit", ""),
+                        weights=text.get("weights", ""),
                     )
                 )
             except (ValueError, IndexError) as error:
@@ -201,12 +214,10 @@ def _read(path: Path, found: _Found) -> None:
                     f"{path}, line {reader.line_num}: {error}. Delete the line, or run again "
                     "what wrote it."
                 ) from error
-            complete = True
-            found.versions.add(text.get("version", ""))
-            found.commits.add(text.get("commit", ""))
-            found.weights[text["method"]].add(text.get("weights", ""))
-    if not complete:
+            read += 1
+    if not read:
         raise FileError(f"{path} has no results: no row has a value or a regret.")
+    return incomplete
 
 
 def _failure(path: Path) -> str:
@@ -220,18 +231,17 @@ def _number(text: str) -> float:
 
 
 def _run(key: Key, rows: Sequence[Row]) -> Run:
-    by_iteration = {row[0]: row for row in rows}
+    by_iteration = {row.iteration: row for row in rows}
     ordered = [by_iteration[i] for i in sorted(by_iteration)]
-    numbers = np.array([row[1:6] for row in ordered], dtype=np.float64)
-    d, noise_sd, threads = ordered[-1][6:]
+    numbers = np.array([row.numbers for row in ordered], dtype=np.float64)
     return Run(
         problem=key[0],
         method=key[1],
         seed=key[2],
-        d=d,
-        noise_sd=noise_sd,
-        threads=threads,
-        iteration=np.array([row[0] for row in ordered], dtype=np.int64),
+        d=ordered[-1].d,
+        noise_sd=ordered[-1].noise_sd,
+        threads=ordered[-1].threads,
+        iteration=np.array([row.iteration for row in ordered], dtype=np.int64),
         value=numbers[:, 0],
         regret=numbers[:, 1],
         seconds=numbers[:, 2:],

@@ -3,19 +3,23 @@
 log regret       log10 max(regret, FLOOR); averaged after the logarithm
 standard error   s / sqrt(n), s with n - 1; undefined for one sample
 win rate         mean over pairs of 1 (better), 1/2 (equal), 0 (worse)
-its interval     Wilson, E. B. (1927): Probable inference, JASA 22, 209-212
+its interval     Wilson, E. B. (1927): Probable inference, JASA 22, 209-212; for independent pairs
+with clusters    percentiles of the rate over clusters drawn with replacement (bootstrap)
+difference       t = difference of means / sqrt(SE_1^2 + SE_2^2), clear if beyond the quantile of
+                 Student's t with degrees of freedom by Welch (1947), Biometrika 34, 28-35
 """
 
 import math
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from amortes.bench.report.results import Floats
 
 FLOOR = 1e-10
 """Regrets below count as this: the best values of the problems are not known better."""
 LEVEL = 0.95
+RESAMPLES = 10_000
 
 
 def log_regret(regret: Floats) -> Floats:
@@ -39,15 +43,36 @@ def mean_and_error(samples: Floats) -> tuple[Floats, Floats, Floats]:
     return mean, error, count.astype(np.float64)
 
 
-def wilson(points: float, n: int, level: float = LEVEL) -> tuple[float, float]:
+def wilson(points: float, n: int) -> tuple[float, float]:
     """Interval of a proportion: `points` successes (ties count one half) among n pairs."""
     if n == 0:
         return 0.0, 1.0
-    z = float(norm.ppf(0.5 + level / 2))
+    z = float(norm.ppf(0.5 + LEVEL / 2))
     rate, width = points / n, z * z / n
     middle = (rate + width / 2) / (1 + width)
     half = math.sqrt(rate * (1 - rate) * width + width * width / 4) / (1 + width)
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def bootstrap(points: Floats, n: Floats) -> tuple[float, float]:
+    """Interval of the win rate sum(points) / sum(n), of k clusters with n pairs each, `k`."""
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(len(n), size=(RESAMPLES, len(n)))
+    rates = points[drawn].sum(1) / n[drawn].sum(1)
+    low, high = np.quantile(rates, [0.5 - LEVEL / 2, 0.5 + LEVEL / 2])
+    return float(low), float(high)
+
+
+def welch(errors: tuple[float, float], counts: tuple[float, float]) -> float:
+    """The |t| beyond which two means with these standard errors and sample sizes clearly differ.
+
+    NaN if that cannot be known, as with a single sample.
+    """
+    if not min(counts) > 1 or not max(errors) > 0:  # written so that NaN fails
+        return math.nan
+    a, b = (error**2 for error in errors)
+    freedom = (a + b) ** 2 / (a**2 / (counts[0] - 1) + b**2 / (counts[1] - 1))
+    return float(t.ppf(0.5 + LEVEL / 2, freedom))
 
 
 def win_points(ours: Floats, theirs: Floats) -> Floats:

@@ -10,10 +10,14 @@ from amortes.bench.report.comparison_sections import ALL, groups
 from amortes.bench.report.names import FAMILIES, MODELS, panel_label, parse_method
 from amortes.bench.report.ranks import average_ranks
 from amortes.bench.report.runtime import speed_ups
-from amortes.bench.report.standings import RIVALS, Standing, standings
+from amortes.bench.report.standings import RIVALS, RULE, Standing, standings
+from amortes.bench.report.statistics import bootstrap
 from amortes.bench.report.study import Study, join
 from amortes.bench.report.tables import Table, counted, times
-from amortes.bench.report.wins import Wins, gp_pairs, win_rate
+from amortes.bench.report.wins import gp_pairs, pooled
+
+FEWEST_CLUSTERS = 5
+"""With fewer problems a bootstrap over them says nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,19 +109,20 @@ def _short(commit: str) -> str:
 def _win_headlines(study: Study) -> list[Headline]:
     found = []
     for model in ("fb", "map"):
-        each = [
-            win_rate(study.results, *pair, study.results.problems)
-            for pair in gp_pairs(study.results)
-            if parse_method(pair[1]).model == model
-        ]
-        total = Wins(points=sum(w.points for w in each), n=sum(w.n for w in each))
-        if total.n:
-            low, high = total.interval
+        pairs = [p for p in gp_pairs(study.results) if parse_method(p[1]).model == model]
+        clusters = pooled(study.results, pairs)
+        if clusters:
+            points = np.array([wins.points for wins in clusters])
+            n = np.array([wins.n for wins in clusters], dtype=np.float64)
+            interval = ""
+            if len(clusters) >= FEWEST_CLUSTERS:
+                low, high = bootstrap(points, n)
+                interval = f"95% interval {low:.0%} to {high:.0%} by bootstrap over problems; "
             found.append(
                 Headline(
-                    number=f"{total.rate:.0%}",
-                    meaning=f"wins over the {MODELS[model]} with the same acquisition "
-                    f"(95% interval {low:.0%} to {high:.0%}, {total.n} pairs)",
+                    number=f"{points.sum() / n.sum():.0%}",
+                    meaning=f"wins over the {MODELS[model]} with the same acquisition ({interval}"
+                    f"{n.sum():.0f} pairs on {counted(len(clusters), 'problem')})",
                 )
             )
     return found
@@ -166,7 +171,7 @@ def _standing_headlines(found: Sequence[Standing]) -> list[Headline]:
                 Headline(
                     number=f"{count['better']} : {count['level']} : {count['worse']}",
                     meaning=f"better : level : worse than {MODELS[model]}, counting problems and "
-                    "acquisitions at two standard errors",
+                    f"acquisitions by {RULE}",
                 )
             )
     return headlines
@@ -176,5 +181,5 @@ def _sentence(one: Standing) -> str:
     return (
         f"{panel_label(one.problem)}: {parse_method(one.ours).label} reaches {one.our_mean:.2f}, "
         f"{parse_method(one.theirs).label} {one.their_mean:.2f} after {one.iteration} observations "
-        f"({abs(one.z):.1f} standard errors)."
+        f"({abs(one.t):.1f} standard errors, where {one.clear:.1f} would do)."
     )

@@ -59,6 +59,17 @@ def win_rate(results: Results, ours: str, theirs: str, problems: Iterable[str]) 
     return Wins(points=float(win_points(table[:, 0], table[:, 1]).sum()), n=len(table))
 
 
+def pooled(results: Results, pairs: Iterable[tuple[str, str]]) -> list[Wins]:
+    """For each problem, all pairs of methods together; without problems where none was run."""
+    compared = list(pairs)
+    each = [
+        [win_rate(results, ours, theirs, [problem]) for ours, theirs in compared]
+        for problem in results.problems
+    ]
+    found = [Wins(points=sum(w.points for w in one), n=sum(w.n for w in one)) for one in each]
+    return [wins for wins in found if wins.n]
+
+
 def gp_pairs(results: Results) -> list[tuple[str, str]]:
     """Ours with the default weights, each with the GPs that have the same acquisition."""
     pairs = []
