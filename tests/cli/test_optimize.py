@@ -189,3 +189,35 @@ def test_a_terminal_sees_the_table(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert call(folder, "--trials", "3").exit_code == 0
     for words in ("0 of 3 trials", "3 of 3 trials", "layers", "▁"):
         assert words in screen.getvalue()
+
+
+@pytest.mark.usefixtures("as_default")
+def test_failures_are_tried_again_when_asked_to(folder: Path) -> None:
+    code = (
+        "import pathlib, sys\n"
+        f"if not pathlib.Path({str(folder / 'mended')!r}).exists(): sys.exit('out of memory')\n"
+        "print(float(sys.argv[1]) + int(sys.argv[2]))"
+    )
+    result = call(folder, "--trials", "12", code=code)
+    assert result.exit_code == 1
+    assert "--retry-failed tries them again" in result.stderr
+    (folder / "mended").touch()
+    before = json.loads((folder / "run" / "state.json").read_text())["trials"]
+    result = call(folder, "--trials", "12", "--retry-failed", "--json", code=code)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert (found["trials"], found["failed"]) == (12, 0)
+    after = json.loads((folder / "run" / "state.json").read_text())["trials"]
+    assert [t["status"] for t in after[: len(before)]] == ["withdrawn"] * len(before)
+    again = after[len(before) : 2 * len(before)]
+    assert [t["config"] for t in again] == [t["config"] for t in before]
+    assert "is complete with 12 trials" in call(folder, "--trials", "12", code=code).stderr
+
+
+@pytest.mark.usefixtures("as_default")
+def test_a_parameter_no_argument_has_is_said(folder: Path) -> None:
+    command = words(folder, "--trials", "2", code="import sys; print(sys.argv[1])")[:-1]
+    result = CliRunner().invoke(optimize, command)
+    assert result.exit_code == 0, result.output
+    assert "layers in no argument" in result.stderr
+    assert "$AMORTES_LAYERS" in result.stderr

@@ -56,3 +56,15 @@ def test_mistakes_are_found_before_anything_runs() -> None:
     with pytest.raises(ConfigError, match="AMORTES_A_B"):
         Template([sys.executable], Space({"a-b": Float(0, 1), "a_b": Float(0, 1)}))
     assert Template(["{act}"], SPACE).fill(CONFIG, 0, FOLDER) == ["relu"]
+
+
+def test_a_quoted_command_is_noticed() -> None:
+    with pytest.raises(ConfigError, match="without quotes around all"):
+        Template(["./train.sh {lr} {act}"], SPACE)
+
+
+def test_parameters_that_no_argument_has() -> None:
+    assert Template([sys.executable, "{lr}"], SPACE).unused == ["act"]
+    assert Template([sys.executable, "{lr}", "--a={act}"], SPACE).unused == []
+    assert Template([sys.executable, "{trial_folder}/config.json"], SPACE).unused == []
+    assert Template([sys.executable, "{{lr}}", "{act}"], SPACE).unused == ["lr"]

@@ -20,7 +20,7 @@ from amortes.command.folder import RunFolder
 from amortes.command.outcome import STDERR, ResultFile, last_line
 from amortes.command.run import CommandRun, Plan
 from amortes.command.spacefile import read_space
-from amortes.command.template import Template
+from amortes.command.template import Template, variable
 from amortes.optimiser.model import ACQUISITIONS
 from amortes.optimiser.optimizer import Goal, Optimizer
 from amortes.training.interrupt import StopRequest
@@ -45,6 +45,9 @@ REFRESH = 0.25
                    "[default: the last line of its output]")  # fmt: skip
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
               help="Stop evaluations that take longer; they count as failed.")  # fmt: skip
+@click.option("--retry-failed", is_flag=True,
+              help="Evaluate what failed in earlier calls again, once its cause is mended; "
+                   "else failures are avoided.")  # fmt: skip
 @click.option("--acquisition", type=click.Choice(ACQUISITIONS), default="jes", show_default=True,
               help="How to choose.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
@@ -63,6 +66,7 @@ def optimize(
     goal: Goal,
     result_key: str | None,
     timeout: float | None,
+    retry_failed: bool,
     acquisition: str,
     seed: int,
     folder: Path,
@@ -125,7 +129,12 @@ def optimize(
             command=command,
             result=result_key,
         )
-        run = CommandRun(optimizer, files, plan)
+        if unused := plan.template.unused:
+            ERR.print(
+                f"[yellow]Note:[/] {', '.join(unused)} in no argument; the command is to read "
+                f"${variable(unused[0])} or config.json in its folder."
+            )
+        run = CommandRun(optimizer, files, plan, retry_failed=retry_failed)
         with StopRequest() as stop:
             _evaluate(run, stop)
             stopped = len(run.running)
@@ -143,8 +152,12 @@ def _evaluate(run: CommandRun, stop: StopRequest) -> None:
     """Go through the trials, showing them."""
     if waiting := sum(trial.status == "pending" for trial in run.trials):
         ERR.print(f"Going on; {counted(waiting, 'trial')} under way when it stopped, again.")
+    elif run.complete:
+        ERR.print(
+            f"The run is complete with {counted(run.count, 'trial')}; a larger --trials extends it."
+        )
     elif run.trials:
-        ERR.print(f"Going on after {counted(len(run.trials), 'trial')}.")
+        ERR.print(f"Going on after {counted(run.count, 'trial')}.")
 
     def picture() -> Any:
         seconds = {number: process.seconds for number, process in run.running.items()}
@@ -171,7 +184,7 @@ def _conclude(run: CommandRun, optimizer: Optimizer, *, as_json: bool) -> None:
     recommended = optimizer.recommend() if done else None
     if as_json:
         found = {
-            "trials": len(run.trials),
+            "trials": run.count,
             "failed": sum(trial.status == "failed" for trial in run.trials),
             "best": None if best is None else best.to_dict(),
             "recommended": None if recommended is None else dataclasses.asdict(recommended),
@@ -188,10 +201,11 @@ def _conclude(run: CommandRun, optimizer: Optimizer, *, as_json: bool) -> None:
             if line := last_line(run.folder.trial(last.number) / STDERR):
                 ERR.print(line, markup=False, soft_wrap=True)
             ERR.print(f"Its outputs are in {run.folder.trial(last.number)}.", soft_wrap=True)
+            ERR.print("Once mended, the same command with --retry-failed tries them again.")
         return
     _say(f"best observed     {view.number(best.value)}   {_arguments(best.config)}")
-    interval = f"{view.number(recommended.lower)} to {view.number(recommended.upper)}"
-    _say(f"recommended       {view.number(recommended.mean)}   {_arguments(recommended.config)}")
+    interval = f"{view.number(recommended.lower)} and {view.number(recommended.upper)}"
+    _say(f"best expected     {view.number(recommended.mean)}   {_arguments(recommended.config)}")
     _say(f"                  {recommended.level:.0%} of evaluations between {interval}")
     _say(f"Wrote {run.folder.plot} and {run.folder.csv}")
 

@@ -41,14 +41,35 @@ class Plan:
 class CommandRun:
     """The evaluations of one call of `amortes optimize`."""
 
-    def __init__(self, optimizer: Optimizer, folder: RunFolder, plan: Plan) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        folder: RunFolder,
+        plan: Plan,
+        *,
+        retry_failed: bool = False,
+    ) -> None:
         self.optimizer, self.folder, self.plan = optimizer, folder, plan
+        for trial in optimizer.trials if retry_failed else ():
+            if trial.status == "failed":
+                optimizer.withdraw(trial)
+                optimizer.enqueue(trial.config)
         self.trials = optimizer.trials
         self.running: dict[int, Process] = {}  # by the number of the trial
         self._again = [trial for trial in self.trials if trial.status == "pending"]
         self._late: dict[int, float] = {}  # when to kill trials that were asked to stop
         self._failed = 0
         self._succeeded = any(trial.status == "done" for trial in self.trials)
+
+    @property
+    def count(self) -> int:
+        """Trials that count: all but those withdrawn."""
+        return sum(trial.status != "withdrawn" for trial in self.trials)
+
+    @property
+    def complete(self) -> bool:
+        """Whether no new trial is to begin."""
+        return self.count >= self.plan.trials
 
     @property
     def hopeless(self) -> bool:
@@ -78,7 +99,7 @@ class CommandRun:
         """The next trial to start: first those an earlier call left, then new ones."""
         if self._again:
             return self._again.pop(0)
-        if len(self.trials) >= self.plan.trials or self.hopeless:
+        if self.complete or self.hopeless:
             return None
         trial = self.optimizer.ask()
         self._save()

@@ -51,11 +51,22 @@ class Template:
                 f"rename one of them."
             )
         program = self.words[0]
+        if len(self.words) == 1 and len(program.split()) > 1 and not Path(program).exists():
+            raise ConfigError(
+                f"the command is one word, {program!r}; give its words without quotes around all "
+                f"of them, or `bash -c` before them."
+            )
         if not PLACEHOLDER.search(program) and shutil.which(program) is None:
             raise ConfigError(
                 f"there is no program {program!r} to run, or it is not executable "
                 f"(`chmod +x` makes a script executable)."
             )
+
+    @property
+    def unused(self) -> list[str]:
+        """Parameters that vary and that no argument has, unless one has the trial's folder."""
+        used = {name for word in self.words for _, name in PLACEHOLDER.findall(word)}
+        return [] if FOLDER in used else [name for name in self.space.free if name not in used]
 
     def fill(self, config: Config, number: int, folder: Path) -> list[str]:
         """The words with the values of a config."""

@@ -44,6 +44,7 @@ def show(
     trials: Sequence[Trial], seconds: Mapping[int, float], *, total: int, goal: Goal
 ) -> RenderableType:
     """The view; `seconds` are those of the trials under way, by number."""
+    trials = [trial for trial in trials if trial.status != "withdrawn"]
     best = best_so_far(trials, goal)
     ended = sum(trial.status != "pending" for trial in trials)
     failed = sum(trial.status == "failed" for trial in trials)
