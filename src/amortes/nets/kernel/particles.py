@@ -5,7 +5,7 @@ constant mean is integrated out exactly), the log posterior of one dataset is
 
     L(z) = log N(y; m0, K(z) + t^2 11' + s(z)^2 I) - |z|^2 / 2.
 
-A few damped Fisher-scoring steps find its mode,
+A few damped Fisher-scoring steps find its mode (Nocedal & Wright, 2006, chapter 4),
 
     gradient  g_i = (a' dK_i a - tr(K^-1 dK_i)) / 2 - z_i,   a = K^-1 (y - m0),
     Fisher    F_ij = tr(K^-1 dK_i K^-1 dK_j) / 2 + [i = j],
@@ -28,10 +28,10 @@ from amortes import linalg
 from amortes.prior.gp import GPPrior, Hyperparameters
 from amortes.prior.kernels import correlation, radial_slope, scaled_square_distance
 
-# Norm of the gradient of the log posterior that is too much for a mode; and how steps towards it
-# grow, up to what: docs/log.md, 2026-11-16.
+# Norm of the gradient of the log posterior that is too much for a mode: docs/log.md, 2026-11-16.
 STEEP = 1.0
-STRETCH, LONGEST = 1.6, 4.0
+# Shares of the predicted rise above which there is less damping, and below which there is more.
+GOOD, POOR = 0.6, 0.2
 # The mode is looked for within so many standard deviations of the prior.
 FURTHEST = 5.0
 # Datasets are worked on in groups whose derivative matrices stay in the cache.
@@ -154,14 +154,14 @@ def observed_covariance(prior: GPPrior, hyper: Hyperparameters, X: Tensor) -> Te
 def find_mode(posterior: HyperPosterior, steps: int) -> tuple[Tensor, Tensor]:
     """Mode `b x p` and Fisher matrix there `b x p x p`, by damped Fisher scoring from z = 0.
 
-    Without noise a step takes at most half a unit off its logarithm, and the mode may be far. So
-    datasets whose slope is `STEEP` after `steps` go on, twice as often at most, by ever longer
-    steps.
+    Damping follows the rise of a step as a share of the rise that was predicted: else steps jump to
+    and fro across flat valleys of short lengthscales. Without noise a step takes at most half a
+    unit off its logarithm, and the mode may be far: datasets whose slope is `STEEP` after `steps`
+    go on, twice as often at most.
     """
     z = posterior.X.new_zeros(posterior.b, posterior.d + 2)
     value, gradient, fisher = posterior.derivatives(z)
     damping = torch.full_like(value, 0.1)
-    stretch = torch.ones_like(value)
     eye = torch.eye(z.shape[-1], dtype=z.dtype)
     for i in range(3 * steps):
         free = (z.abs() < FURTHEST) | (gradient * z < 0.0)
@@ -173,20 +173,22 @@ def find_mode(posterior: HyperPosterior, steps: int) -> tuple[Tensor, Tensor]:
                 break
         damped = fisher + damping[:, None, None] * eye
         step = torch.cholesky_solve(gradient[..., None], linalg.cholesky(damped)).squeeze(-1)
-        step = stretch[:, None] * step
         step = step * (2.0 / step.norm(dim=-1, keepdim=True).clamp_min(2.0))
         z_new = (z + step).clamp(-FURTHEST, FURTHEST)
         value_new, gradient_new, fisher_new = posterior.derivatives(z_new)
         better = moving & (value_new >= value)
-        if i >= steps:
-            stretch = torch.where(better, (STRETCH * stretch).clamp_max(LONGEST), 1.0)
+        step = z_new - z
+        bend = (step[:, None] @ fisher @ step[..., None]).flatten()
+        share = (value_new - value) / ((gradient * step).sum(-1) - 0.5 * bend).clamp_min(1e-12)
+        more = torch.where(better, 4.0, 8.0) * damping.clamp_min(1.0)
+        damping = torch.where(share > GOOD, 0.2 * damping, damping)
+        damping = torch.where(share > POOR, damping, more).clamp(1e-4, 1e6)
         z, gradient = (
             torch.where(better[:, None], new, old)
             for new, old in ((z_new, z), (gradient_new, gradient))
         )
         value = torch.where(better, value_new, value)
         fisher = torch.where(better[:, None, None], fisher_new, fisher)
-        damping = torch.where(better, 0.2 * damping, 8.0 * damping).clamp(1e-6, 1e6)
     return z, fisher
 
 
