@@ -148,7 +148,7 @@ def test_noise_alone_is_nothing_to_gain(network: KernelNetwork) -> None:
             lambda config: abs(config["n"] - 2) * 20 + next(values),
             {"n": Int(1, 3)},
             n=40,
-            early_stop=1e-2,
+            early_stop=2e-2,
         )
     assert result.n_trials < 40
     assert result.optimizer.recommend().config == {"n": 2}
