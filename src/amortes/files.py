@@ -16,6 +16,8 @@ from typing import Any
 
 from amortes.errors import FileError
 
+CACHE_VARIABLE = "AMORTES_CACHE"
+
 
 @contextlib.contextmanager
 def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
@@ -64,6 +66,11 @@ def read_json(source: str | os.PathLike[str]) -> Any:
         raise FileError(f"{source} does not exist.") from None
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise FileError(f"{source} is not valid JSON ({error}).") from error
+
+
+def cache_folder(chosen: str | os.PathLike[str] | None = None) -> Path:
+    """Where to keep what takes long: as chosen, $AMORTES_CACHE or ~/.cache/amortes."""
+    return Path(chosen or os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "amortes")
 
 
 def sha256(source: str | os.PathLike[str]) -> str:

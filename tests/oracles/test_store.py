@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from amortes.oracles.store import CACHE_VARIABLE, Store, rounded
+from amortes.files import CACHE_VARIABLE
+from amortes.oracles.store import Store, rounded
 from amortes.prior.gp import GPPrior, named_prior
 
 

@@ -25,9 +25,8 @@ from amortes.bench.protocol import MethodFactory
 from amortes.bench.results import ResultsFolder, Run
 from amortes.bench.sweep import Progress, named_method, sweep
 from amortes.errors import ConfigError
-from amortes.files import sha256
+from amortes.files import cache_folder, sha256
 from amortes.optimiser.model import ACQUISITIONS
-from amortes.oracles.store import CACHE_VARIABLE
 from amortes.prior.engines import Engine
 from amortes.prior.gp import GPPrior
 
@@ -108,7 +107,7 @@ def evaluate_optimisation(
     """Make the runs that are missing; rows of all of them, and tracebacks of those that failed."""
     for name in setting.methods:  # an unknown one is found now rather than in every run
         _method(str(setting.weights), name)
-    root = Path(cache or os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "amortes")
+    root = cache_folder(cache)
     ours = [name for name in setting.methods if name in ACQUISITIONS]
     others = [name for name in setting.methods if name not in ACQUISITIONS]
     groups = [

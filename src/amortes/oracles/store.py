@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from amortes.errors import FileError
-from amortes.files import read_json, write_text
+from amortes.files import cache_folder, read_json, write_text
 from amortes.prior.gp import GPPrior
-
-CACHE_VARIABLE = "AMORTES_CACHE"
 
 Entry = dict[str, Any]
 
@@ -37,8 +35,7 @@ class Store:
         del description["name"]
         text = json.dumps({"prior": description, **settings}, sort_keys=True)
         self.key = hashlib.sha256(text.encode()).hexdigest()[:16]
-        folder = cache or os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "amortes"
-        self.path = Path(folder) / f"{kind}-{self.key}.json"
+        self.path = cache_folder(cache) / f"{kind}-{self.key}.json"
         data = importlib.resources.files("amortes.oracles") / "data" / f"{kind}-{prior.name}.json"
         with importlib.resources.as_file(data) as source:
             self._shipped = self._read(source)

@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from amortes.oracles.store import CACHE_VARIABLE
+from amortes.files import CACHE_VARIABLE
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,12 +13,11 @@ import functools
 import itertools
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import jax
 import threadpoolctl  # type: ignore[import-untyped]
 
-from amortes.oracles.store import CACHE_VARIABLE
+from amortes.files import cache_folder
 
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 FORGET_EVERY = 20
@@ -49,8 +48,7 @@ def _configure() -> None:
     if ONE_THREAD.partition("=")[0] not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} {ONE_THREAD}".strip()
     if jax.config.jax_compilation_cache_dir is None:
-        cache = os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "amortes"
-        jax.config.update("jax_compilation_cache_dir", str(Path(cache) / "jax"))
+        jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
         # Also what compiles in less than a second: there are hundreds of such pieces.
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

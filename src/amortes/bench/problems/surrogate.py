@@ -12,16 +12,13 @@ N(-4, 1), none on lengthscales and c.
 import dataclasses
 import hashlib
 import math
-import os
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from amortes.errors import FileError
-from amortes.files import read_json, write_json
-from amortes.oracles.store import CACHE_VARIABLE
+from amortes.files import cache_folder, read_json, write_json
 from amortes.prior.gp import Hyperparameters
 from amortes.prior.kernels import covariance
 from amortes.threads import single_thread
@@ -87,8 +84,7 @@ def fit(X: Tensor, y: Tensor) -> Hyperparameters:
 def cached_fit(X: Tensor, y: Tensor) -> Hyperparameters:
     """`fit`, remembered in the cache folder ($AMORTES_CACHE or ~/.cache/amortes)."""
     digest = hashlib.sha256(X.numpy().tobytes() + y.numpy().tobytes()).hexdigest()[:16]
-    folder = os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "amortes"
-    path = Path(folder) / f"surrogate-{digest}.json"
+    path = cache_folder() / f"surrogate-{digest}.json"
     fields = [field.name for field in dataclasses.fields(Hyperparameters)]
     try:
         values = read_json(path)
