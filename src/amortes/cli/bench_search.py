@@ -79,4 +79,7 @@ def search(
                 bar.update(task, note=f"d={d} n={n}")
                 rows += compare(network, d=d, n=n, score=score, datasets=datasets, seed=seed)
                 bar.advance(task)
-    show_rows([dataclasses.asdict(row) for row in rows], as_json=as_json)
+    table = [dataclasses.asdict(row) for row in rows]
+    if not as_json:  # what is the same in all rows goes into the title
+        table = [{k: v for k, v in row.items() if k not in ("score", "datasets")} for row in table]
+    show_rows(table, as_json=as_json, title=f"{score}, {datasets} datasets of each size")
