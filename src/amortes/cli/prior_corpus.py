@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import json
-import os
 import shlex
 import time
 from collections.abc import Iterable
@@ -21,6 +20,7 @@ from amortes.cli.console import (
     progress,
     show_rows,
 )
+from amortes.cli.sweeping import engine_options, make_engine
 
 if TYPE_CHECKING:
     from amortes.prior.plan import CorpusConfig
@@ -64,11 +64,7 @@ def format_ranges(numbers: Iterable[int]) -> str:
 @click.option(
     "--only-shards", callback=parse_ranges, help="Make these shards again, and no others."
 )
-@click.option("--workers", type=click.IntRange(min=1), show_default="all cores")
-@click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True)
-@click.option(
-    "--ray-address", help="A running Ray cluster; without it, Ray starts on this machine."
-)
+@engine_options
 @json_option
 def generate(
     folder: Path,
@@ -94,7 +90,7 @@ def generate(
       amortes prior generate corpora/paper
       amortes prior generate corpora/paper --only-shards 3,7
     """
-    from amortes.prior import engines, generate
+    from amortes.prior import generate
     from amortes.prior.gp import named_prior
 
     chosen = {
@@ -105,12 +101,7 @@ def generate(
         "shard_size": shard_size,
     }
     config = _config(folder, {k: v for k, v in chosen.items() if v is not None}, only_shards)
-    if ray_address and engine != "ray":
-        raise click.UsageError("--ray-address needs --engine ray.")
-    if engine == "ray":
-        run = engines.ray_engine(ray_address, workers)
-    else:
-        run = engines.local_engine(workers or _num_cores())
+    run = make_engine(engine, workers, ray_address)
     with progress("paths") as bar:
         task = bar.add_task("generate", total=config.num_paths, note="")
         begin, kept = time.perf_counter(), None
@@ -149,13 +140,6 @@ def _config(
     if "num_paths" not in chosen:
         raise click.UsageError(f"{folder} holds no corpus yet: say how large it is with --paths.")
     return CorpusConfig(**({"prior": named_prior("paper")} | chosen))
-
-
-def _num_cores() -> int:
-    # Containers and batch systems often allow fewer cores than the machine has.
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @click.command()

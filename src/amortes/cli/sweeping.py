@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SHOWN_FAILURES = 5
 
-_OPTIONS = (
+_ENGINE = (
     click.option(
         "--workers",
         type=click.IntRange(min=1),
@@ -31,15 +31,20 @@ _OPTIONS = (
     click.option(
         "--ray-address", help="A running Ray cluster; without it, Ray starts on this machine."
     ),
-    click.option("--retry-failed", is_flag=True, help="Try failed runs again."),
 )
+_RETRY = click.option("--retry-failed", is_flag=True, help="Try failed runs again.")
+
+
+def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --workers, --engine and --ray-address, for `make_engine`, to a command."""
+    for option in reversed(_ENGINE):
+        command = option(command)
+    return command
 
 
 def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --workers, --engine, --ray-address and --retry-failed to a command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    """Add `engine_options` and --retry-failed to a command."""
+    return engine_options(_RETRY(command))
 
 
 def parse_names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
