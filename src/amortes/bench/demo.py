@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from amortes.colours import BLUE, GREY, ORANGE
 from amortes.nets.base import Network
 from amortes.optimiser import Float, Optimizer
 from amortes.random import generator
@@ -30,8 +31,7 @@ BEST = 3.32237
 """The maximum of -f."""
 RANDOM = "random search"
 METHODS = {"jes": "JES", "logei": "LogEI", RANDOM: "random search"}
-# Okabe & Ito (2008): told apart with any colour vision.
-COLOURS = {"jes": "#0072B2", "logei": "#D55E00", RANDOM: "#666666"}
+COLOURS = {"jes": BLUE, "logei": ORANGE, RANDOM: GREY}
 
 _HEIGHT = torch.tensor([1.0, 1.2, 3.0, 3.2], dtype=torch.float64)
 _SCALE = torch.tensor(

@@ -5,7 +5,8 @@ Results go to standard output, everything else to standard error, so that output
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from rich.console import Console
@@ -18,6 +19,11 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+
+from amortes.files import atomic_path
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -56,6 +62,13 @@ def progress(unit: str) -> Progress:
         console=ERR,
         disable=not ERR.is_terminal,
     )
+
+
+def write_figure(figure: "Figure", output: Path) -> None:
+    """Write a figure in the format its file is named after, or as PNG, and say where it is."""
+    with atomic_path(output) as temporary:
+        figure.savefig(temporary, format=output.suffix.lstrip(".") or "png", dpi=150)
+    OUT.print(f"Wrote {output}", markup=False)
 
 
 def show_rows(rows: Sequence[Mapping[str, Any]], *, as_json: bool, title: str = "") -> None:

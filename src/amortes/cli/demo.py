@@ -9,9 +9,8 @@ from rich.live import Live
 from rich.table import Table
 
 from amortes.bench.demo import METHODS, Runner, draw_regrets, race
-from amortes.cli.console import ERR, OUT
+from amortes.cli.console import ERR, OUT, write_figure
 from amortes.command.view import sparkline
-from amortes.files import atomic_path
 
 REFRESH = 0.2
 """Seconds between pictures."""
@@ -49,10 +48,7 @@ def demo(evaluations: int, seeds: int, output: Path) -> None:
             races.append(runners)
     for seed, runners in enumerate(races):
         OUT.print(_table(runners, evaluations, f"race {seed + 1} of {seeds}"))
-    with atomic_path(output) as temporary:
-        figure = draw_regrets(races)
-        figure.savefig(temporary, format=output.suffix.lstrip(".") or "png", dpi=150)
-    OUT.print(f"Wrote {output}", markup=False)
+    write_figure(draw_regrets(races), output)
 
 
 def _table(runners: list[Runner], evaluations: int, title: str) -> Table:

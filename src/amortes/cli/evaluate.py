@@ -7,11 +7,10 @@ from typing import Any
 
 import click
 
-from amortes.cli.console import OUT, json_option, progress, show_rows
+from amortes.cli.console import json_option, progress, show_rows, write_figure
 from amortes.cli.evaluate_bo import bo
 from amortes.cli.weights import Weights
 from amortes.errors import FileError
-from amortes.files import atomic_path
 from amortes.nets.base import Network
 from amortes.nets.kernel import KernelNetwork
 from amortes.oracles import alpha_tasks
@@ -234,9 +233,7 @@ def figure(weights: Path, seed: int, context: int, output: Path) -> None:
             config=config,
             on_repeat=lambda: bar.advance(task),
         )
-    with atomic_path(output) as temporary:
-        drawn.savefig(temporary, format=output.suffix.lstrip(".") or "png", dpi=150)
-    OUT.print(f"Wrote {output}", markup=False)
+    write_figure(drawn, output)
 
 
 def _show(rows: list[dict[str, Any]], by: str, title: str, *, as_json: bool) -> None:

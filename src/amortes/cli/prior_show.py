@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from amortes.cli.console import OUT
+from amortes.cli.console import write_figure
 
 
 @click.command()
@@ -21,11 +21,7 @@ def show(name: str, seed: int, context: int, output: Path) -> None:
     Example:
       amortes prior show --prior paper --seed 7 --output out/paper.svg
     """
-    from amortes.files import atomic_path
     from amortes.prior.figure import draw_prior
     from amortes.prior.gp import named_prior
 
-    figure = draw_prior(named_prior(name), seed=seed, context=context)
-    with atomic_path(output) as temporary:
-        figure.savefig(temporary, format=output.suffix.lstrip(".") or "png", dpi=150)
-    OUT.print(f"Wrote {output}", markup=False)
+    write_figure(draw_prior(named_prior(name), seed=seed, context=context), output)

@@ -10,10 +10,17 @@ from typing import Any
 import click
 from rich.progress import Progress
 
-from amortes.cli.console import ERR, OUT, Command, json_option, progress, set_option, show_rows
+from amortes.cli.console import (
+    ERR,
+    Command,
+    json_option,
+    progress,
+    set_option,
+    show_rows,
+    write_figure,
+)
 from amortes.cli.weights import Weights
 from amortes.errors import ConfigError
-from amortes.files import atomic_path
 from amortes.prior.corpus import Corpus
 from amortes.prior.gp import PRIORS, named_prior
 from amortes.training import loop
@@ -255,10 +262,7 @@ def curves(runs: tuple[Path, ...], output: Path) -> None:
     """
     from amortes.training.figure import draw_curves  # matplotlib takes a while to import
 
-    drawn = draw_curves([Run.open(folder) for folder in runs])
-    with atomic_path(output) as temporary:
-        drawn.savefig(temporary, format=output.suffix.lstrip(".") or "png", dpi=120)
-    OUT.print(f"Wrote {output}", markup=False)
+    write_figure(draw_curves([Run.open(folder) for folder in runs]), output)
 
 
 def _with_steps(overrides: tuple[str, ...], steps: int | None) -> list[str]:

@@ -10,14 +10,13 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from amortes.acquisition import Fitted
+from amortes.colours import BLUE, GREEN, GREY, ORANGE
 from amortes.optimiser.choices import Choices
 from amortes.optimiser.numeric import Float, Numeric
 from amortes.optimiser.parameter import Parameter
 from amortes.optimiser.space import Config, Space
 from amortes.optimiser.trials import Trial
 
-# Okabe & Ito (2008): told apart with any colour vision.
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
 COLUMNS = 4
 GRID = 80
 LEVEL = 0.9

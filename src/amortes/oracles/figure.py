@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from amortes.colours import BLUE, GREEN, GREY, ORANGE
 from amortes.nets.base import GAINS, Hint, Network
 from amortes.nets.distributions import Predictive
 from amortes.oracles.alpha_scores import monte_carlo_gains
@@ -23,8 +24,6 @@ from amortes.prior.paths import Paths
 from amortes.prior.traces import TraceConfig, Tracer
 from amortes.random import derive_seeds, generator
 
-# Okabe & Ito (2008): told apart with any colour vision.
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#999999"
 QUERIES = 128
 OPTIMA = 128
 BANDS = ((0.9, 0.18), (0.5, 0.3))

@@ -5,14 +5,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from amortes.colours import BLUE, GREY, ORANGE
 from amortes.prior.gp import GPPrior
 from amortes.prior.newton import Optimum, maximise
 from amortes.prior.paths import Paths
 from amortes.prior.traces import TraceConfig, Tracer
 from amortes.random import derive_seeds, generator
-
-# Okabe & Ito (2008): told apart with any colour vision.
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
 
 
 def draw_prior(prior: GPPrior, *, seed: int, context: int, count: int = 4) -> Figure:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
+from amortes.colours import BLUE, GREEN, GREY, ORANGE, PINK
 from amortes.errors import FileError
 from amortes.training.run import Run
 
-# Okabe & Ito (2008): told apart with any colour vision.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#666666")
+COLOURS = (BLUE, ORANGE, GREEN, PINK, GREY)
 WINDOW = 10
 """Logged losses averaged for the line; each is the mean of a few batches of different sizes."""
 
