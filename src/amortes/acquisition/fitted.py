@@ -7,14 +7,15 @@
 Scores, with u = y if y is maximised and u = -y otherwise, in the user's units:
 
     pes, mes, jes   expected information in nats about x*, f*, and both
-    ei, logei       E max(u(x) - best, 0) and its logarithm
+    ei, logei       E max(u(x) - u(b), 0) and its logarithm, b being the best point observed
     ucb             E u(x) + sqrt(beta) sd u(x)
     mean            E u(x)
 
-`best` is the highest posterior mean of u at an observed point. With noise the highest observation
-is an overestimate (a lucky draw), and improvement over it would be hard to expect anywhere. For the
-same reason ei and ucb are about the function without noise, if the network tells it apart:
-re-evaluating a well-known point improves nothing, however large the noise.
+The best point observed is that of the highest posterior mean: with noise the highest observation
+is an overestimate (a lucky draw). Improvement is over its value, as uncertain as that is, and about
+the function without noise: so evaluating b again, or a point right beside it, improves nothing. To
+take u(b) for a known number, the posterior mean, would reward just that, again and again
+(docs/log.md). A network that knows one point at a time has no choice.
 """
 
 import copy
@@ -26,6 +27,7 @@ from torch import Tensor
 
 from amortes.acquisition.latent import (
     correlation,
+    improvement,
     lengthscale,
     mean,
     noise_sd,
@@ -192,16 +194,27 @@ class Fitted:
             return self._gain(name, Xq).mean
         if name == "mean":
             return self.units.sign * self.posterior_mean(Xq)
-        utility = self.units.to_utility(self._latent(Xq))
         if name == "ucb":
+            utility = self.units.to_utility(self._latent(Xq))
             if beta < 0:
                 raise ConfigError(f"beta: must not be negative, not {beta}.")
             return utility.upper_confidence_bound(beta)
-        value = self.units.sign * (self.best if best is None else best)
-        target = torch.tensor(value, dtype=torch.float64)
+        gained = self._improvement(Xq, best)
+        zero = torch.zeros((), dtype=torch.float64)
         if name == "ei":
-            return utility.expected_improvement(target)
-        return utility.log_expected_improvement(target)
+            return gained.expected_improvement(zero)
+        return gained.log_expected_improvement(zero)
+
+    def _improvement(self, Xq: Tensor, best: float | None) -> Predictive:
+        """Distribution of u(x) - `best` or, without it, of u(x) less that of the best point."""
+        _check_points(Xq, "Xq", self.d)
+        if best is None and self._hint is None:
+            gained = improvement(self._state, Xq, self.best_points(1)[0])
+            if gained is not None:
+                return gained.affine(*torch.tensor([self.units.scale, 0.0], dtype=torch.float64))
+        value = self.units.sign * (self.best if best is None else best)
+        shift = torch.tensor([1.0, -value], dtype=torch.float64)
+        return self.units.to_utility(self._latent(Xq)).affine(*shift)
 
     @cached_property
     def best(self) -> float:

@@ -82,6 +82,22 @@ def noise_sd(state: object) -> float | None:
     return float((weights * state.conditioned.noise_variance).sum().sqrt())
 
 
+def improvement(state: object, Xq: Tensor, x: Tensor) -> Predictive | None:
+    """Distribution of f(Xq) - f(x) for one dataset, Xq `m x d`, x `d`: batch shape `m`.
+
+    None if the network only knows one point at a time.
+    """
+    if not isinstance(state, KernelState):
+        return None
+    conditioned, X = state.conditioned, x[None, None]
+    at_q, at_x = conditioned.moments(Xq[None]), conditioned.moments(X)
+    shared = conditioned.covariance(Xq[None], at_q, X, at_x).squeeze(-1)  # 1 x k x m
+    floor = VARIANCE_FLOOR * conditioned.prior_variance[..., None]
+    variance = (at_q.variance + at_x.variance - 2.0 * shared).clamp_min(floor)
+    log_weights = conditioned.particles.log_weights
+    return GaussianMixture(log_weights, (at_q.mean - at_x.mean)[0].mT, variance[0].sqrt().mT)
+
+
 def rough_moments(state: object, Xq: Tensor) -> tuple[Tensor, Tensor] | None:
     """Mean and standard deviation of f at Xq, `m x d`, by the heaviest particles: `m` each.
 
