@@ -6,8 +6,7 @@ l_k ~ LogNormal(sqrt 2 + log(d) / 2, sqrt 3) and at least 0.025, noise variance 
 and at least 1e-4, on standardised y. Fitted by `fit_gpytorch_mll`.
 
 map-logei   analytic LogEI over the best posterior mean at an observed point. With noise the best
-            observation would be a lucky draw. `qLogNoisyExpectedImprovement` would also do; the
-            incumbent chosen here is that of our own ei, so that they differ by the model alone.
+            observation would be a lucky draw.
 map-gibbon  `qLowerBoundMaxValueEntropy` with `SAMPLES` maxima (Gumbel approximation)
 map-jes     `qJointEntropySearch` with `SAMPLES` optima from `get_optimal_samples`
 

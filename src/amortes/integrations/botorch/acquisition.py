@@ -1,7 +1,7 @@
 """Acquisition functions on a `Surrogate`, in closed form: `b x 1 x d -> b`.
 
 PES, MES, JES   expected information about x*, f*, and both: one forward pass of the network
-LogEI, EI       expected improvement over the best posterior mean at an observed point
+LogEI, EI       expected improvement over the best observed point, whose value is uncertain itself
 UCB             mean + sqrt(beta) sd of the function
 PosteriorMean   for the final recommendation
 
@@ -124,7 +124,10 @@ class PosteriorMean(_Acquisition):
 
 
 class EI(_Acquisition):
-    """Expected improvement of the function, over `best_f` if given (in the units of train_Y)."""
+    """Expected improvement of the function over that at the best observed point.
+
+    Or over `best_f`, in the units of train_Y, if given.
+    """
 
     name = "ei"
 
