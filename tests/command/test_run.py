@@ -8,10 +8,11 @@ import pytest
 from amortes.command import run as command_run
 from amortes.command.folder import RunFolder
 from amortes.command.outcome import ResultFile
-from amortes.command.run import HOPELESS, CommandRun, Plan
+from amortes.command.run import CommandRun, Plan
 from amortes.command.template import Template
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import Float, Optimizer, Space, Trial
+from amortes.optimiser.minimize import HOPELESS
 from tests.command.test_process import gone, wait_for
 
 SPACE = Space({"x": Float(0, 1)})

@@ -1,11 +1,23 @@
+import copy
+import json
+import math
+import pickle
+import threading
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
 
+from amortes import files
 from amortes.errors import FileError
 from amortes.nets.kernel import KernelNetwork
+from amortes.optimiser import AmortesWarning, Optimizer
+from amortes.optimiser import optimizer as optimizer_module
 from amortes.optimiser.state import FIELDS, FORMAT, VERSION, check_state, fingerprint
 from amortes.prior.gp import named_prior
 from tests.optimiser.conftest import untrained
+from tests.optimiser.test_optimizer import advance, optimizer
 
 
 def test_a_fingerprint_changes_with_weights_and_prior(network: KernelNetwork) -> None:
@@ -27,3 +39,80 @@ def test_states_are_recognised() -> None:
     del state["trials"]
     with pytest.raises(FileError, match="lacks trials"):
         check_state(state)
+
+
+def test_saving_and_loading_changes_nothing(network: KernelNetwork, tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    straight, stopped = optimizer(network, seed=3), optimizer(network, seed=3)
+    for k in range(3):
+        advance(straight, 2)
+        advance(stopped, 2)
+        pending, same = straight.ask(), stopped.ask()
+        stopped.save(path)
+        stopped = Optimizer.load(path, network=network)
+        assert stopped.state == straight.state
+        if k == 1:
+            straight.tell(pending, failed=True, reason="out of memory")
+            stopped.tell(same, failed=True, reason="out of memory")
+    assert advance(stopped, 2) == advance(straight, 2)
+    assert stopped.recommend() == straight.recommend()
+    assert stopped.importance() == straight.importance()
+    assert [p.name for p in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_the_state_is_json(network: KernelNetwork) -> None:
+    opt = optimizer(network, start=[{"lr": 0.01, "layers": 2, "act": "relu"}])
+    advance(opt, 2)
+    opt.tell(opt.ask(), math.nan)
+    state = opt.state
+    again = Optimizer.from_state(json.loads(json.dumps(state, allow_nan=False)), network=network)
+    assert again.state == state
+    assert again.trials == opt.trials
+
+
+def test_another_network_is_said(network: KernelNetwork) -> None:
+    state = optimizer(network).state
+    with pytest.warns(AmortesWarning, match="another network"):
+        Optimizer.from_state(state, network=untrained(named_prior("paper")))
+
+
+def test_damaged_files_are_named(network: KernelNetwork, tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    for text in ("{", "[]", json.dumps(optimizer(network).state | {"trials": [{"x": 1}]})):
+        path.write_text(text)
+        with pytest.raises(FileError, match=r"run\.json"):
+            Optimizer.load(path, network=network)
+
+
+def test_copies_go_on_alike(network: KernelNetwork) -> None:
+    opt = optimizer(network)
+    advance(opt, 5)
+    opt.tell(opt.ask(), failed=True)
+    opt.ask()
+    for other in (copy.deepcopy(opt), pickle.loads(pickle.dumps(opt))):
+        assert other.state == opt.state
+        assert other.recommend() == opt.recommend()
+
+
+def test_a_thread_never_overwrites_a_newer_file(
+    network: KernelNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opt, path = optimizer(network), tmp_path / "run.json"
+    writing, told = threading.Event(), threading.Event()
+    write = files.write_json
+
+    def slow(target: Any, value: Any) -> None:
+        writing.set()
+        told.wait(0.5)  # what is told now comes too late for this file
+        write(target, value)
+
+    monkeypatch.setattr(optimizer_module, "write_json", slow)
+    first = threading.Thread(target=opt.save, args=(path,))
+    first.start()
+    writing.wait()
+    monkeypatch.setattr(optimizer_module, "write_json", write)
+    opt.tell({"lr": 1e-3, "layers": 2, "act": "relu"}, 1.0)
+    opt.save(path)
+    told.set()
+    first.join()
+    assert len(Optimizer.load(path, network=network).trials) == 1

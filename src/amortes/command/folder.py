@@ -22,6 +22,7 @@ from amortes.errors import ConfigError
 from amortes.files import atomic_path, locked, read_json, write_json, write_text
 from amortes.optimiser.optimizer import Goal, Optimizer
 from amortes.optimiser.space import Space
+from amortes.optimiser.state import short
 from amortes.optimiser.trials import Trial
 from amortes.pretrained import AnyNetwork
 
@@ -76,32 +77,20 @@ class RunFolder:
     ) -> Optimizer:
         """A new optimiser, or the one of the run this folder holds, if it is the same run."""
         about: dict[str, Any] = {"command": list(command), "result": result}
+        optimizer = Optimizer(space, goal, acquisition=acquisition, seed=seed, network=network)
         if not self.state.exists():
-            optimizer = Optimizer(space, goal, acquisition=acquisition, seed=seed, network=network)
             write_json(self.command, about)
             optimizer.save(self.state)
             return optimizer
-        optimizer = Optimizer.load(self.state, network=network)
-        state, before = optimizer.state, read_json(self.command)
-        asked = {"goal": goal, "acquisition": acquisition, "seed": seed, **about}
-        for name, now in asked.items():
-            then = before[name] if name in about else state[name]
-            if then != now:
+        before = read_json(self.command)
+        for name, now in about.items():
+            if before[name] != now:
                 raise ConfigError(
-                    f"{name}: the run in {self.path} has {_short(then)}, not {_short(now)}. "
-                    f"{self._advice}"
+                    f"{name}: the run in {self.path} has {_words(before[name])}, not "
+                    f"{_words(now)}. Give the same again to go on, or another place with --run to "
+                    f"begin anew."
                 )
-        if optimizer.space.to_dict() != space.to_dict():
-            raise ConfigError(
-                f"space: the run in {self.path} has the parameters "
-                f"{_short(optimizer.space.to_dict()['parameters'])}, not those of this file. "
-                f"{self._advice}"
-            )
-        return optimizer
-
-    @property
-    def _advice(self) -> str:
-        return "Give the same again to go on, or another folder with --run to begin anew."
+        return optimizer.resumed(self.state)
 
     def write_report(self, optimizer: Optimizer) -> None:
         """Write the table and the figure."""
@@ -126,8 +115,5 @@ def as_csv(trials: Sequence[Trial]) -> str:
     return out.getvalue()
 
 
-def _short(value: Any) -> str:
-    if isinstance(value, list):
-        value = " ".join(value)
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= 200 else f"{text[:200]}..."
+def _words(value: Any) -> str:
+    return short(" ".join(value) if isinstance(value, list) else value)

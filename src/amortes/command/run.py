@@ -18,13 +18,12 @@ from amortes.command.outcome import Answer, ResultFile, read_answer
 from amortes.command.process import Guard, Process, fresh_folder, stop
 from amortes.command.template import Template
 from amortes.files import write_json
+from amortes.optimiser.minimize import HOPELESS
 from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.trials import Trial
 
 POLL = 0.03
 """Seconds between looks at the processes."""
-HOPELESS = 10
-"""Failures without a single success after which there is no point in going on."""
 
 
 @dataclass(frozen=True, kw_only=True)

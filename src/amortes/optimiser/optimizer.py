@@ -11,7 +11,6 @@ pending: the next one is chosen as if they were done but their values unknown. E
 function of the seed and the trials so far, so a saved run continues as if it had never stopped.
 """
 
-import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -307,15 +306,18 @@ class Optimizer:
             raise FileError(f"{path}: {error}") from None
 
     def resumed(self, path: str | os.PathLike[str]) -> Self:
-        """The run saved at `path`, if it has the settings of this one; else a `ConfigError`."""
+        """The run saved at `path`, if it has the settings of this one; else a `ConfigError`.
+
+        The network and the cost function are those of this one.
+        """
         other = self.load(path, network=self._suggester.network, cost=self._suggester.cost)
         saved, own = other.state, self.state
         for name in ("space", "goal", "acquisition", "seed", "initial"):
             if saved[name] != own[name]:
                 raise ConfigError(
-                    f"{name}: the run in {path} has {_short(saved[name])}, not "
-                    f"{_short(own[name])}. Give the same again to go on, or another file to begin "
-                    f"anew."
+                    f"{name}: the run in {path} has {states.short(saved[name])}, not "
+                    f"{states.short(own[name])}. Give the same again to go on, or another place to "
+                    f"begin anew."
                 )
         return other
 
@@ -354,8 +356,3 @@ class Optimizer:
         trials = self._ledger.trials
         if not (trial.number < len(trials) and trials[trial.number].config == trial.config):
             raise DataError(f"trial {trial.number} with {trial.config} is not of this optimiser.")
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 200 else f"{text[:200]}..."

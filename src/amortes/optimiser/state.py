@@ -4,6 +4,7 @@ The network is recorded by a fingerprint of its prior, configuration and weights
 """
 
 import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,3 +46,9 @@ def fingerprint(network: Network[Any]) -> str:
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()[:16]
+
+
+def short(value: Any) -> str:
+    """A setting as text for a message, cut if it is long."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
