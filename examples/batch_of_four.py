@@ -23,8 +23,8 @@ def main(n_trials: int = 24) -> None:
     optimizer = Optimizer({"a": Float(0, 1), "b": Float(0, 1)}, goal="maximize", seed=0)
     # Not forked: torch has threads that do not survive it.
     with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
-        for _ in range(n_trials // 4):
-            batch = optimizer.ask(4)
+        while (left := n_trials - len(optimizer.trials)) > 0:
+            batch = optimizer.ask(min(4, left))
             values = pool.map(experiment, [trial.config for trial in batch])
             for trial, value in zip(batch, values, strict=True):
                 optimizer.tell(trial, value)

@@ -58,6 +58,19 @@ def test_a_locked_folder_keeps_others_out_until_it_is_left(tmp_path: Path) -> No
         pass
 
 
+def test_a_locked_file_keeps_others_away_though_it_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "state.json"
+    with locked(path, "run"):
+        write_json(path, 1)
+        refused = pytest.raises(FileError, match=r"Another run is writing to .* another file")
+        with refused, locked(path, "run"):
+            pass
+        with locked(path.with_name("other.json"), "run"):
+            pass
+    with locked(path, "run"):
+        pass
+
+
 def test_without_locks_nobody_is_kept_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fcntl", None)  # as on Windows
     entered = []

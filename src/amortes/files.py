@@ -80,27 +80,37 @@ def sha256(source: str | os.PathLike[str]) -> str:
 
 
 @contextlib.contextmanager
-def locked(folder: Path, writer: str) -> Iterator[None]:
-    """Keep every other `writer` out of a folder; the system frees the lock of a killed one.
+def locked(place: Path, writer: str) -> Iterator[None]:
+    """Keep every other `writer` out of a folder or away from a file, which need not exist yet.
 
-    Where there are no locks, nobody is kept out.
+    The system frees the lock of a killed one. Where there are no locks, nobody is kept out.
     """
     try:
         import fcntl
     except ImportError:  # not on Windows
         yield
         return
-    handle = os.open(folder, os.O_RDONLY)
+    kind = "folder" if place.is_dir() else "file"
+    handle = _open_lock(place)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise FileError(
-                f"Another {writer} is writing to {folder}. Wait for it, stop it, or choose "
-                "another folder."
+                f"Another {writer} is writing to {place}. Wait for it, stop it, or choose another "
+                f"{kind}."
             ) from None
         except OSError:
             pass  # a file system without locks, as some networks have
         yield
     finally:
         os.close(handle)
+
+
+def _open_lock(place: Path) -> int:
+    """What to lock: a folder itself; for a file, which is replaced again and again, one beside."""
+    if place.is_dir():
+        return os.open(place, os.O_RDONLY)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    # Never removed: who has it open and who makes a new one would not keep each other out.
+    return os.open(place.with_name(f".{place.name}.lock"), os.O_RDWR | os.O_CREAT, 0o666)

@@ -73,6 +73,29 @@ def test_a_score_that_moments_say_nothing_about_is_climbed() -> None:
     assert int(values.argmax()) == int(hidden(X).argmax())
 
 
+def test_weights_are_part_of_the_score() -> None:
+    m = 20_000
+    mean = torch.rand(m, generator=generator(3), dtype=torch.float64)
+    sd = 0.3 * torch.rand(m, generator=generator(4), dtype=torch.float64)
+    X = torch.rand(m, 2, generator=generator(5), dtype=torch.float64)
+    log_weight = torch.full_like(mean, -30.0)
+    log_weight[mean.argsort()[m // 2 : m // 2 + 3]] = 0.0  # a few that nobody expects are cheap
+    index = {tuple(x): i for i, x in enumerate(X.tolist())}
+
+    def places(Y: Tensor) -> list[int]:
+        return [index[tuple(x)] for x in Y.tolist()]
+
+    def score(Y: Tensor) -> Tensor:
+        at = places(Y)
+        u = (mean[at] - mean.max()) / sd[at]
+        return sd[at].log() + torch.nn.functional.softplus(3.0 * u).log() + log_weight[at]
+
+    best, moments = float(score(X).max()), (mean, sd)
+    weights = [lambda Y: log_weight[places(Y)]]
+    assert maximise_pool(score, X, rough=lambda Y: moments, weights=weights).value == best
+    assert maximise_pool(score, X, rough=lambda Y: moments).value < best
+
+
 def test_every_trade_of_mean_and_deviation_is_listed() -> None:
     m = 20_000
     mean = torch.rand(m, generator=generator(3), dtype=torch.float64)

@@ -40,6 +40,19 @@ def test_no_trials_is_an_empty_figure() -> None:
     assert ax.get_title() == "0 results"
 
 
+def test_many_choices_and_dollar_signs(network: KernelNetwork) -> None:
+    space = Space(
+        {"$x_$": Categorical([rf"^\d+${i}$" for i in range(90)]), "o": Ordinal(range(200))}
+    )
+    U = torch.rand(4, space.d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    configs = [space.decode(u) for u in U]
+    trials = [Trial(i, config, "done", float(i)) for i, config in enumerate(configs)]
+    fitted = Fitted(network, space.encode_all(configs), torch.arange(4).double())
+    figure = draw_run(trials, maximise=True, space=space, fitted=fitted, recommended=configs[0])
+    assert len(figure.axes[1].get_xticklabels()) == 45
+    figure.savefig(io.BytesIO(), format="png")
+
+
 def test_a_slice_per_parameter(network: KernelNetwork) -> None:
     U = torch.rand(6, SPACE.d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     configs = [SPACE.decode(u) for u in U]

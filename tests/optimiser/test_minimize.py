@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from amortes.errors import ConfigError, DataError
+from amortes.errors import ConfigError, DataError, FileError
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import AmortesWarning, Float, Int, Optimizer, Trial, minimize
 from amortes.optimiser.minimize import Result
@@ -232,6 +232,68 @@ def test_a_run_goes_on_from_its_file(network: KernelNetwork, tmp_path: Path, wor
     assert again.fun == result.fun
     with pytest.raises(ConfigError, match=r"seed: the run in .* has 0, not 3"):
         run(network, fun, n=9, state=path, seed=3)
+
+
+def test_a_run_that_has_enough_is_over(network: KernelNetwork, tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    calls: list[Config] = []
+
+    def fun(config: Config) -> float:
+        calls.append(config)
+        assert len(calls) <= 6
+        return float(config["x"])
+
+    assert run(network, fun, n=6, state=path).n_trials == 6
+    again = run(network, fun, n=4, state=path)
+    assert again.n_trials == 6
+    assert again.message == "all 6 trials are done."
+
+
+def test_past_results_are_those_of_the_run(network: KernelNetwork, tmp_path: Path) -> None:
+    path, past = tmp_path / "run.json", [({"x": 0.9}, 0.81), ({"x": 0.1}, 0.01)]
+    run(network, lambda c: c["x"] ** 2, n=3, state=path, start=past)
+    for other in ([], past[:1], [*past, ({"x": 0.5}, 0.25)]):
+        with pytest.raises(ConfigError, match=r"start: the run in .* began with 2 past results"):
+            run(network, lambda c: c["x"] ** 2, n=5, state=path, start=other)
+    # Configs to try first are no results.
+    result = run(network, lambda c: c["x"] ** 2, n=5, state=path, start=[*past, {"x": 0.3}])
+    assert result.n_trials == 5
+    assert len(result.history) == 7
+
+
+@pytest.mark.parametrize("how", ["exception", "callback"])
+def test_what_is_under_way_is_kept(network: KernelNetwork, tmp_path: Path, how: str) -> None:
+    path, begun, ended = tmp_path / "run.json", threading.Barrier(2, timeout=20), threading.Event()
+
+    def fun(config: Config) -> float:
+        if begun.wait():
+            ended.wait(20)
+            return 7.0
+        if how == "exception":
+            threading.Timer(0.2, ended.set).start()
+            raise ZeroDivisionError
+        return 1.0
+
+    def callback(optimizer: Optimizer, trial: Trial) -> bool:
+        ended.set()
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run(network, fun, n=9, workers=2, state=path, errors="raise", callback=callback)
+    told = [trial.value for trial in Optimizer.load(path, network=network).trials]
+    assert 7.0 in told
+
+
+def test_one_call_at_a_time_uses_a_file(network: KernelNetwork, tmp_path: Path) -> None:
+    path = tmp_path / "new" / "run.json"
+
+    def fun(config: Config) -> float:
+        with pytest.raises(FileError, match=r"Another `minimize` .*run\.json.*another file"):
+            run(network, fun, n=2, state=path)
+        return float(config["x"])
+
+    assert run(network, fun, n=2, state=path).n_trials == 2
+    assert run(network, lambda c: c["x"], n=3, state=path).n_trials == 3
 
 
 def test_workers_keep_their_threads(network: KernelNetwork) -> None:

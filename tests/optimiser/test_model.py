@@ -85,7 +85,7 @@ def test_only_plain_scores_are_spared(network: KernelNetwork) -> None:
     everything = first_scored(told(LINE, results), plain=False)
     assert first_scored(told(LINE, results), plain=True) < 0.6 * everything
     assert first_scored(told(LINE, [*results, (0.9, None)]), plain=True) == everything
-    assert first_scored(told(bounded, results), plain=True) >= everything
+    assert first_scored(told(bounded, results), plain=True) > 0.6 * everything
 
 
 def test_pending_points_lower_the_gain_there(network: KernelNetwork) -> None:

@@ -288,6 +288,19 @@ def test_a_mistyped_result_can_be_corrected(network: KernelNetwork) -> None:
         opt.withdraw(Trial(99, wrong.config))
 
 
+def test_what_is_returned_is_the_callers(network: KernelNetwork) -> None:
+    opt = optimizer(network, space={"c": Categorical([{"a": 1}, {"a": 2}, {"a": 3}])})
+    for a in (1, 2):
+        opt.tell({"c": {"a": a}}, a)
+    recommended = opt.recommend().config
+    recommended["c"]["a"] = 99
+    assert opt.recommend().config != recommended
+    trial = opt.ask()
+    trial.config.pop("c")
+    with pytest.raises(DataError, match="or its config was changed"):
+        opt.tell(trial, 1.0)
+
+
 def test_a_pending_trial_can_be_withdrawn(network: KernelNetwork) -> None:
     opt = optimizer(network)
     trial = opt.ask()

@@ -1,6 +1,7 @@
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -77,6 +78,7 @@ def test_constants_are_optional_in_configs() -> None:
     space = Space({"x": Float(0, 1), "seed": 3})
     assert space.check({"x": 0.5}) == {"x": 0.5, "seed": 3}
     assert space.check({"x": 0.5, "seed": 3.0}) == {"x": 0.5, "seed": 3}
+    assert space == Space({"x": Float(0, 1), "seed": np.int64(3)})
 
 
 def test_small_finite_spaces_are_listed() -> None:

@@ -4,11 +4,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from amortes.nets.kernel import KernelNetwork
-from amortes.optimiser import AmortesWarning, Categorical, Float, Int, Optimizer, Space
+from amortes.optimiser import AmortesWarning, Categorical, Float, Int, Linear, Optimizer, Space
 from amortes.optimiser.design import spread
 from amortes.optimiser.model import Model
 from amortes.optimiser.space import Config
@@ -107,6 +108,33 @@ def test_costs_divide_the_gain(network: KernelNetwork, known: bool) -> None:
     assert chosen[False] > 0.5 > chosen[True]
 
 
+def test_cheap_points_of_a_large_pool_are_found(network: KernelNetwork) -> None:
+    rng = np.random.default_rng(0)
+    pool = [{"x": x, "y": y} for x, y in rng.random((6000, 2)).tolist()]
+    cheap = {id(config) for config in pool[::200]}
+    space = Space({"x": Float(0, 1), "y": Float(0, 1)}, pool=pool)
+    costs = {tuple(c.values()): 1.0 if id(c) in cheap else 1000.0 for c in pool}
+    chooser = suggester(network, space, cost=lambda c: costs[c["x"], c["y"]])
+    evaluate(chooser, lambda c: c["x"], 3)
+    assert costs[tuple(chooser.next().values())] == 1.0
+
+
+def test_cost_functions_see_allowed_configs_only(network: KernelNetwork) -> None:
+    wide = Float(1, 60, log=True)
+    space = Space({"a": wide, "b": wide}, [Linear({"a": 1, "b": 1}, 60)])
+    seen: list[Config] = []
+
+    def cost(config: Config) -> float:
+        seen.append(config)
+        return float(61.0 - config["a"] - config["b"])
+
+    chooser = suggester(network, space, cost=cost)
+    evaluate(chooser, lambda c: c["a"] * c["b"], 4)
+    assert space.allows(chooser.next())
+    assert seen
+    assert all(config["a"] + config["b"] <= 60.0 + 1e-6 for config in seen)
+
+
 def test_models_are_fitted_again_only_after_news(network: KernelNetwork) -> None:
     chooser = suggester(network, Space({"x": Float(0, 1)}))
     evaluate(chooser, lambda c: c["x"], 3)
@@ -118,6 +146,12 @@ def test_models_are_fitted_again_only_after_news(network: KernelNetwork) -> None
     assert chooser.model(pending=True) is chooser.model(pending=True)
     chooser.ledger.close(3, Outcome.of(None, None, True, None))
     assert chooser.model() is not model
+    # Nor is one kept of a trial that was forgotten, for another of its number.
+    chooser.ledger.open({"x": 0.5})
+    waiting = chooser.model(pending=True)
+    chooser.ledger.forget(4)
+    chooser.ledger.open({"x": 0.7})
+    assert chooser.model(pending=True) is not waiting
 
 
 def test_departures_are_said_once(network: KernelNetwork) -> None:

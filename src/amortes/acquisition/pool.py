@@ -5,7 +5,7 @@ of all are to be had; else all are.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -40,12 +40,18 @@ class FoundInPool(Found):
 
 
 def maximise_pool(
-    score: Score, pool: Tensor, *, exclude: Tensor | None = None, rough: Rough | None = None
+    score: Score,
+    pool: Tensor,
+    *,
+    exclude: Tensor | None = None,
+    rough: Rough | None = None,
+    weights: Sequence[Score] = (),
 ) -> FoundInPool:
     """The best of the points `m x d`, the first of equals.
 
     `exclude`, `e x d`, are points not to return, unless the pool has no others. With `rough`, the
-    best of more than `MANY` points is the best of a shortlist.
+    best of more than `MANY` points is the best of a shortlist; `weights` are logarithms of factors
+    in the score that it has to know about.
     """
     if not pool.numel():
         raise DataError(f"the pool is empty: its shape is {tuple(pool.shape)}.")
@@ -60,7 +66,9 @@ def maximise_pool(
     if moments is None:
         values = evaluate(score, points)
     else:
-        values = shortlist(lambda X: evaluate(score, X), points, *moments)
+        factors = [evaluate(weight, points) for weight in weights]
+        factor = torch.stack(factors).sum(0) if factors else None
+        values = shortlist(lambda X: evaluate(score, X), points, *moments, factor)
     best = int(values.argmax())
     if not values[best] > -math.inf:
         raise DataError("every point of the pool has a score of NaN or -inf.")

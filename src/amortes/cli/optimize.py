@@ -138,9 +138,11 @@ def optimize(
         with StopRequest() as stop:
             _evaluate(run, stop)
             stopped = len(run.running)
+        _conclude(run, optimizer, as_json=as_json)
         if run.trials:
             files.write_report(optimizer)
-        _conclude(run, optimizer, as_json=as_json)
+            if not as_json:
+                _say(f"Wrote {files.plot} and {files.csv}")
     if stop.requested:
         ERR.print(f"Stopped {counted(stopped, 'trial')} under way, to be evaluated again.")
         raise KeyboardInterrupt
@@ -207,7 +209,6 @@ def _conclude(run: CommandRun, optimizer: Optimizer, *, as_json: bool) -> None:
     interval = f"{view.number(recommended.lower)} and {view.number(recommended.upper)}"
     _say(f"best expected     {view.number(recommended.mean)}   {_arguments(recommended.config)}")
     _say(f"                  {recommended.level:.0%} of evaluations between {interval}")
-    _say(f"Wrote {run.folder.plot} and {run.folder.csv}")
 
 
 def _arguments(config: dict[str, Any]) -> str:

@@ -101,12 +101,19 @@ def _slice(
     if isinstance(parameter, Numeric):
         ax.set_xscale("log" if parameter.log else "linear")
     else:
-        ax.set_xticks(x, [str(value) for value in values], rotation=30 if len(x) > 3 else 0)
-    ax.set_xlabel(name)
+        ax.set_xticks(x, [_text(value) for value in values], rotation=30 if len(x) > 3 else 0)
+    ax.set_xlabel(_text(name))
+
+
+def _text(value: Any) -> str:
+    """As it is: dollar signs begin no formula."""
+    return str(value).replace("$", r"\$")
 
 
 def _values(parameter: Parameter) -> list[Any]:
     """Values to draw, in order: all, or some spread over the range."""
+    if isinstance(parameter, Choices):
+        return parameter.values()[:: math.ceil(len(parameter.choices) / GRID)]
     if parameter.cardinality is not None and parameter.cardinality <= GRID:
         return parameter.values()
     steps = torch.linspace(0, 1, GRID, dtype=torch.float64).tolist()

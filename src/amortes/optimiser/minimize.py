@@ -6,6 +6,7 @@
 With `state="run.json"` everything is saved as it happens, and the same call goes on after a crash.
 """
 
+import contextlib
 import math
 import os
 import statistics
@@ -21,6 +22,7 @@ import numpy as np
 import torch
 
 from amortes.errors import ConfigError, DataError
+from amortes.files import locked
 from amortes.optimiser.limits import AmortesWarning
 from amortes.optimiser.optimizer import Goal, Optimizer, Start
 from amortes.optimiser.space import Config, Space
@@ -89,7 +91,7 @@ def minimize(
         or end the run. Ten failures without a success end it in any case.
     callback: called with the optimiser and each finished trial; the run ends if it returns True.
     state: a file that is written after every change. If it exists, the run in it goes on: up to
-        n_trials in all, first with what was under way.
+        n_trials in all, first with what was under way. One call at a time may use it.
     The other arguments are those of `Optimizer`.
     """
     _check(fun, n_trials, workers, timeout, early_stop, errors)
@@ -103,15 +105,12 @@ def minimize(
         network=network,
         cost=cost,
     )
-    past = len(optimizer.trials)
-    if state is not None and Path(state).exists():
-        optimizer = optimizer.resumed(state)
-    run = _Run(fun, optimizer, n_trials, early_stop, errors, callback, state, past)
     deadline = math.inf if timeout is None else time.monotonic() + timeout
-    with (
-        _progress_bar(progress) as bar,
-        _executor(workers) as executor,
-    ):
+    alone = contextlib.nullcontext() if state is None else locked(Path(state), "`minimize`")
+    with alone, _progress_bar(progress) as bar, _executor(workers) as executor:
+        if state is not None and Path(state).exists():
+            optimizer = optimizer.resumed(state)
+        run = _Run(fun, optimizer, n_trials, early_stop, errors, callback, state)
         task = bar.add_task("", total=n_trials, note="")
         for finished in run.evaluate(executor, workers, deadline):
             bar.update(task, completed=finished, note=run.note)
@@ -150,12 +149,11 @@ class _Run:
         errors: str,
         callback: Callback | None,
         state: str | os.PathLike[str] | None,
-        past: int,
     ) -> None:
         self.fun, self.optimizer, self.n_trials = fun, optimizer, n_trials
         self.early_stop, self.errors, self.callback = early_stop, errors, callback
         self.state = state
-        known = [trial.status for trial in optimizer.trials[past:]]
+        known = [trial.status for trial in optimizer.trials[optimizer.past :]]
         self.finished = known.count("done") + known.count("failed")
         self.succeeded = "done" in known
         self.negligible = 0  # results in a row after which little gain was expected
@@ -165,11 +163,20 @@ class _Run:
     def evaluate(self, executor: Executor, workers: int, deadline: float) -> Iterator[int]:
         """Run the trials; yields how many are finished after each."""
         running: dict[Future[Any], Trial] = {}
+        try:
+            yield from self._evaluate(running, executor, workers, deadline)
+        except BaseException:
+            self._keep(running)
+            raise
+
+    def _evaluate(
+        self, running: dict[Future[Any], Trial], executor: Executor, workers: int, deadline: float
+    ) -> Iterator[int]:
         again = [trial for trial in self.optimizer.trials if trial.status == "pending"]
         begun = self.finished
         while True:
             while len(running) < workers and not self.message:
-                if begun == self.n_trials:
+                if begun >= self.n_trials:
                     self.message = f"all {begun} trials are done."
                 elif time.monotonic() >= deadline:
                     self.message = f"the time was up after {begun} of {self.n_trials} trials."
@@ -228,6 +235,16 @@ class _Run:
             )
         self.last_error = error
         return self.optimizer.tell(trial, failed=True, reason=f"{type(error).__name__}: {error}")
+
+    def _keep(self, running: dict[Future[Any], Trial]) -> None:
+        """Record what is under way when the run ends by an exception: it may have cost hours."""
+        wait(running)
+        for future, trial in running.items():
+            if future.exception() is None:
+                with contextlib.suppress(DataError):
+                    value, cost = _value_and_cost(future.result())
+                    self.optimizer.tell(trial, value, cost=cost)
+        self._save()
 
     def _consider_stopping(self, trial: Trial) -> None:
         if self.callback is not None:

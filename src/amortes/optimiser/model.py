@@ -39,7 +39,7 @@ class Model:
 
     def gain(self, name: str, cost: Weight | None = None) -> Callable[[Tensor], Tensor]:
         """The gain of evaluating points, `m x d -> m`, weighed by chance of success and cost."""
-        weights = [weight for weight in (self._success, cost) if weight is not None]
+        weights = self._weights(cost)
         fitted = self._believing if name in ("ei", "logei") else self.fitted
 
         def score(X: Tensor) -> Tensor:
@@ -56,6 +56,9 @@ class Model:
         if self._success is None:
             return mean
         return self._worst + self._success(X).exp() * (mean - self._worst)
+
+    def _weights(self, cost: Weight | None) -> list[Weight]:
+        return [weight for weight in (self._success, cost) if weight is not None]
 
     @cached_property
     def _believing(self) -> Fitted:
@@ -74,12 +77,13 @@ class Model:
         exclude: Tensor | None = None,
         fixed: Fixed | None = None,
         plain: bool = False,
+        cost: Weight | None = None,
         config: SearchConfig | None = None,
     ) -> Found:
         """The point of the space with the highest score; none of `exclude`, if it can be.
 
         `fixed` are coordinates, by number, that the point is to have. A `plain` score goes by what
-        is expected of a point and how little is known of it; costs have no part in it.
+        is expected of a point and how little is known of it, weighed by success and `cost`.
         """
         space = self.space
         if space.points is not None:
@@ -88,6 +92,7 @@ class Model:
                 agreeing(space.points, fixed or {}),
                 exclude=exclude,
                 rough=self.fitted.rough_moments,
+                weights=self._weights(cost),
             )
         around = self.fitted.best_points(AROUND)
         if space.constraints:
@@ -95,9 +100,12 @@ class Model:
             around = torch.cat([around, sample(space, AROUND, generator(seed), fixed)])
 
         def allowed(X: Tensor) -> Tensor:
-            return torch.where(space.feasible(X), score(X), -torch.inf)
+            feasible = space.feasible(X)
+            none = 0.0 * X.sum(-1) - torch.inf
+            # Others are not even looked at: a cost function may not be made for them.
+            return none.masked_scatter(feasible, score(X[feasible])) if feasible.any() else none
 
-        plain = plain and self._success is None and not space.constraints
+        plain = plain and not self._weights(cost) and not space.constraints
         # The search itself knows the constraints that are linear in the cube, to follow them.
         return maximise(
             allowed if space.constraints else score,

@@ -11,6 +11,7 @@ pending: the next one is chosen as if they were done but their values unknown. E
 function of the seed and the trials so far, so a saved run continues as if it had never stopped.
 """
 
+import copy
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -97,6 +98,8 @@ class Optimizer:
         )
         for entry in start(self.space) if callable(start) else start:
             self._begin_with(entry)
+        self.past = len(self._ledger.trials)
+        """Results it started from, the first of `trials`."""
 
     @overload
     def ask(self) -> Trial: ...
@@ -192,7 +195,7 @@ class Optimizer:
             model = self._suggester.model()
             seed = self._suggester.seed_for("recommend")
             found = model.search(model.value, seed=seed, config=TO_THE_TOP)
-            config = self.space.decode(found.x)
+            config = copy.deepcopy(self.space.decode(found.x))  # choices may be lists or dicts
             with torch.no_grad():
                 predicted = model.fitted.predict(self.space.encode(config)[None])
                 tails = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)
@@ -248,6 +251,7 @@ class Optimizer:
                 "network": states.fingerprint(self._suggester.network),
                 "cost_function": self._suggester.cost is not None,
                 "queue": [dict(config) for config in self._queue],
+                "past": self.past,
                 "trials": self._ledger.to_list(),
             }
 
@@ -278,6 +282,7 @@ class Optimizer:
             optimizer._ledger.restore(fields["trials"])
         except (TypeError, DataError) as error:
             raise FileError(f"the state is damaged: {error}") from None
+        optimizer.past = fields["past"]
         suggester = optimizer._suggester
         if states.fingerprint(suggester.network) != fields["network"]:
             suggester.warn(
@@ -319,6 +324,12 @@ class Optimizer:
                     f"{states.short(own[name])}. Give the same again to go on, or another place to "
                     f"begin anew."
                 )
+        if _results(other.trials[: other.past]) != _results(self.trials):
+            raise ConfigError(
+                f"start: the run in {path} began with {other.past} past results, which are not the "
+                f"{self.past} given now. Give the same again to go on, and tell others to its "
+                f"optimiser."
+            )
         return other
 
     def _begin_with(self, entry: Any) -> None:
@@ -355,4 +366,11 @@ class Optimizer:
     def _check_own(self, trial: Trial) -> None:
         trials = self._ledger.trials
         if not (trial.number < len(trials) and trials[trial.number].config == trial.config):
-            raise DataError(f"trial {trial.number} with {trial.config} is not of this optimiser.")
+            raise DataError(
+                f"trial {trial.number} with {trial.config} is not of this optimiser, or its config "
+                f"was changed; work on `dict(trial.config)`."
+            )
+
+
+def _results(trials: list[Trial]) -> list[tuple[Config, Outcome]]:
+    return [(t.config, Outcome(t.status, t.value, t.cost, t.reason)) for t in trials]

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -53,9 +54,8 @@ class Space:
             raise ConfigError(
                 f"space: expected a dict of parameters by name, not {self.parameters!r}."
             )
-        for name, parameter in self.parameters.items():
-            _check_entry(name, parameter)
-        object.__setattr__(self, "parameters", dict(self.parameters))
+        entries = {name: _checked_entry(name, p) for name, p in self.parameters.items()}
+        object.__setattr__(self, "parameters", entries)
         if not self.free:
             raise ConfigError(
                 f"space: nothing varies in {self.parameters!r}; give at least one Float, Int, "
@@ -258,17 +258,19 @@ class Space:
             raise ConfigError(f"not the description of a space: {error!r}.") from None
 
 
-def _check_entry(name: Any, entry: Any) -> None:
+def _checked_entry(name: Any, entry: Any) -> Any:
+    """A parameter, or a constant as Python's own; else a `ConfigError`."""
     if not isinstance(name, str) or not name:
         raise ConfigError(f"space: a parameter's name must be a non-empty string, not {name!r}.")
     if isinstance(entry, Parameter):
-        return
-    if isinstance(entry, type) or not isinstance(entry, str | int | float | None):
+        return entry
+    number = isinstance(entry, np.generic)
+    if isinstance(entry, type) or not (number or isinstance(entry, str | int | float | None)):
         raise ConfigError(
             f"{name}: expected Float, Int, Ordinal, Categorical or a constant (a number, string, "
             f"bool or None), not {entry!r}."
         )
-    plain(entry, f"{name}: constant")
+    return plain(entry, f"{name}: constant")
 
 
 def _entry(name: str, description: Mapping[str, Any]) -> Any:

@@ -21,6 +21,7 @@ FIELDS = (
     "network",
     "cost_function",
     "queue",
+    "past",
     "trials",
 )
 
@@ -34,6 +35,7 @@ def check_state(state: Any) -> dict[str, Any]:
             f"the state has version {state.get('version')!r}, this amortes reads {VERSION}. "
             f"Use the version of amortes that wrote it."
         )
+    state = {"past": 0, **state}  # older ones do not say
     if missing := [field for field in FIELDS if field not in state]:
         raise FileError(f"the state is damaged: it lacks {', '.join(missing)}.")
     return dict(state)

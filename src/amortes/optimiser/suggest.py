@@ -8,6 +8,7 @@
 A pure function of the seed and the ledger.
 """
 
+import functools
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -122,16 +123,23 @@ class Suggester:
             if self.cost is None
             else known_cost_weight(self.space, self.cost)
         )
-        gain, seed, plain = model.gain(self.acquisition, cost), self.seed_for("ask"), cost is None
+        search = functools.partial(
+            model.search,
+            model.gain(self.acquisition, cost),
+            seed=self.seed_for("ask"),
+            fixed=fixed,
+            plain=True,
+            cost=cost,
+        )
         if self.partial:
-            return model.search(gain, seed=seed, fixed=fixed, plain=plain).x
+            return search().x
         # Where there is a continuum, a point close to one used serves as well as a repeat.
         used = self.ledger.points("done", "failed", "pending")
-        found = model.search(gain, seed=seed, exclude=used, fixed=fixed, plain=plain)
+        found = search(exclude=used)
         if not found.fresh:
             self._warn_exhausted()
             busy = self.ledger.points("failed", "pending")
-            found = model.search(gain, seed=seed, exclude=busy, fixed=fixed, plain=plain)
+            found = search(exclude=busy)
         return found.x
 
     def _warn_exhausted(self) -> None:

@@ -93,6 +93,7 @@ class Ledger:
     def forget(self, known: int) -> None:
         """Keep the first `known` trials only."""
         del self.trials[known:], self._points[known:]
+        self.changes += 1
 
     def withdraw(self, number: int) -> None:
         """Go on as if this trial had never been."""

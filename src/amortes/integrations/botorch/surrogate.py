@@ -51,7 +51,6 @@ class Surrogate(Model):  # type: ignore[misc]
         self.maximize = maximize
         self._X, y = _as_data(train_X, train_Y)
         self._set_bounds(self._X, bounds)
-        self._check_inside(self._X)
         self.fitted = Fitted(as_network(network), self.to_unit(self._X), y, maximise=maximize)
 
     @property
@@ -107,7 +106,6 @@ class Surrogate(Model):  # type: ignore[misc]
         if kwargs:
             raise UnsupportedError(f"condition_on_observations does not take {', '.join(kwargs)}.")
         X, y = _as_data(X, Y)
-        self._check_inside(X)
         old, model = self.fitted, copy.copy(self)
         model._X, y = torch.cat([self._X, X]), torch.cat([old.y, y])
         model.fitted = Fitted(old.network, self.to_unit(model._X), y, maximise=self.maximize)
@@ -131,27 +129,27 @@ class Surrogate(Model):  # type: ignore[misc]
         return self
 
     def to_unit(self, X: Tensor) -> Tensor:
-        """Points `... x d` within the bounds as points of the unit cube, float64."""
+        """Points `... x d` within the bounds as points of the unit cube, float64.
+
+        `DataError` if one is outside by more than rounding.
+        """
         if X.shape[-1] != len(self._lower):
             raise DataError(
                 f"X must have {len(self._lower)} columns like the training data, not shape "
                 f"{tuple(X.shape)}."
             )
         unit: Tensor = (X.to(torch.float64) - self._lower) / (self._upper - self._lower)
-        return unit
-
-    def _check_inside(self, X: Tensor) -> None:
-        """Raise DataError if a point is outside the bounds, by more than rounding."""
-        unit = self.to_unit(X)
-        outside = ((unit < -OUTSIDE) | (unit > 1.0 + OUTSIDE)).any(0).nonzero().flatten().tolist()
-        if outside:
-            k = outside[0]
+        beyond = ((unit < -OUTSIDE) | (unit > 1.0 + OUTSIDE)).flatten(0, -2).any(0)
+        if beyond.any():
+            k = int(beyond.nonzero()[0])
+            low, high = X[..., k].detach().aminmax()
             raise DataError(
-                f"column {k} of X has values from {float(X[:, k].min()):g} to "
-                f"{float(X[:, k].max()):g}, outside its bounds {float(self._lower[k]):g} to "
-                f"{float(self._upper[k]):g}. Give `bounds=` that hold all data (the default is the "
-                f"unit cube); optimize_acqf may still search a smaller box."
+                f"column {k} of X has values from {float(low):g} to {float(high):g}, outside its "
+                f"bounds {float(self._lower[k]):g} to {float(self._upper[k]):g}. Give `bounds=` "
+                f"that hold all data (the default is the unit cube); optimize_acqf may still "
+                f"search a smaller box."
             )
+        return unit
 
     def _set_bounds(self, X: Tensor, bounds: Any) -> None:
         d = X.shape[-1]
