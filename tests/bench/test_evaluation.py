@@ -121,13 +121,15 @@ def test_the_summary_is_of_logarithms(tmp_path: Path, asked: list[str]) -> None:
     assert low == pytest.approx((math.log10(FLOOR) + math.log10(other)) / 2)
 
 
-def row(task: tuple[int, float, int], iteration: int, regret: float) -> dict[str, Any]:
-    """A row of jes on function `index` in dimension d with a noise, which takes a second."""
+def row(
+    task: tuple[int, float, int], iteration: int, regret: float, method: str = "jes"
+) -> dict[str, Any]:
+    """A row of a method on function `index` in dimension d with a noise, which takes a second."""
     d, noise, index = task
     name = f"{label(named_prior('robust'))}-d{d}-noise{noise:g}-f{index}"
     return {
         "problem": name,
-        "method": "jes",
+        "method": method,
         "seed": index,
         "iteration": iteration,
         "regret": regret,
@@ -156,6 +158,30 @@ def test_the_error_over_all_is_that_of_functions_within_dimensions(tmp_path: Pat
     errors = [stats.sem(logs[d].mean(1)) for d in one.dims]
     assert every["error_6"] == pytest.approx(math.hypot(*errors) / 2)
     assert every["functions"] == 12
+
+
+def test_the_difference_is_paired_by_function(tmp_path: Path) -> None:
+    one = setting(tmp_path, methods=("jes", "logei"), functions=3)
+    rng = np.random.default_rng(0)
+    # Functions differ much, methods little; a function is the same under both noises.
+    theirs = {d: rng.standard_normal((3, 1)) + np.array([[0.0, 0.5]]) for d in one.dims}
+    gaps = {d: -0.2 + 0.1 * rng.standard_normal((3, 2)) for d in one.dims}
+    rows = [
+        row((d, noise, index), n, 10 ** logs[d][index, place], method)
+        for method, logs in (("jes", {d: theirs[d] + gaps[d] for d in gaps}), ("logei", theirs))
+        for d in one.dims
+        for place, noise in enumerate(one.noises)
+        for index in range(3)
+        for n in (3, 6)
+    ]
+    table = summarise(rows, one)
+    jes, logei = table[-2:]
+    assert jes["difference"] == pytest.approx(np.mean([gaps[d] for d in one.dims]))
+    errors = [stats.sem(gaps[d].mean(1)) for d in one.dims]  # six functions, not twelve pairs
+    assert jes["error_difference"] == pytest.approx(math.hypot(*errors) / 2)
+    assert jes["error_difference"] < jes["error_6"] / 2
+    assert (logei["difference"], logei["error_difference"]) == (None, None)
+    assert table[0]["error_difference"] == pytest.approx(stats.sem(gaps[2][:, 0]))
 
 
 def test_a_longer_run_that_was_kept_is_cut(tmp_path: Path) -> None:
@@ -200,7 +226,7 @@ def test_failed_runs_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         None,
         None,
     )
-    assert by["jes"]["wins"] is None
+    assert (by["jes"]["difference"], by["jes"]["wins"]) == (None, None)
 
 
 def test_dimensions_follow_the_prior(tmp_path: Path) -> None:

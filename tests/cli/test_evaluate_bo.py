@@ -60,10 +60,11 @@ def test_a_table_for_each_cell_and_over_all(weights: Path, tmp_path: Path) -> No
     ]
     assert [r["method"] for r in rows[:6]] == ["pes", "mes", "jes", "logei", "map-logei", "random"]
     assert rows[-1]["functions"] == 4
-    assert {"regret_2", "error_2", "regret_4", "error_4"} <= rows[-1].keys()
+    assert {"regret_2", "error_2", "regret_4", "error_4", "seconds"} <= rows[-1].keys()
+    assert rows[-1]["difference"] == pytest.approx(rows[-1]["regret_4"] - rows[-3]["regret_4"])
     again = invoke(weights, *SMALL)
     assert again.stderr == ""  # nothing was run
-    for word in ("after 4", " ±", "wins", "seconds", "tiny.safetensors on prior tiny"):
+    for word in ("after 4", " ±", "difference", "wins", "tiny.safetensors on prior tiny"):
         assert word in again.stdout
     assert "…" not in again.stdout
     assert len(again.stdout.splitlines()) == 1 + 3 + 18 + 1  # no row is wrapped

@@ -33,7 +33,7 @@ from amortes.prior.gp import GPPrior
 DIMS = (2, 4, 6, 10)
 NOISES = (0.02, 0.3)
 METHODS = ("pes", "mes", "jes", "logei", "map-logei", "random")
-RIVAL = "logei"  # win rates are against this one
+RIVAL = "logei"  # win rates and differences are against this one
 ALL = ("all", "all")
 # Regrets below it count as it. Many functions are highest in a corner, which a method finds
 # exactly: a regret of 0, whose logarithm would outweigh all that happens on other functions. The
@@ -149,9 +149,10 @@ def other_code(rows: Sequence[dict[str, Any]]) -> dict[str, int]:
 def summarise(rows: Sequence[dict[str, Any]], setting: Setting) -> list[dict[str, Any]]:
     """For each d, noise and method, and over all: mean log10 regret half-way and at the end.
 
-    `error` is the standard error of the mean over functions; `wins` is the share of functions on
-    which the regret at the end is below that of `RIVAL` (equal counts half), `seconds` those per
-    step. The same function under two noises counts as one over all, with the average of its two.
+    `error` is the standard error of a mean over functions; `difference` is the mean of log10 regret
+    at the end minus that of `RIVAL` on the same function, `wins` the share of functions on which it
+    is negative (zero counts half), `seconds` those per step. The same function under two noises
+    counts as one over all, with the average of its two.
     """
     tasks = setting.tasks
     half, end = max(setting.evaluations // 2, *setting.dims), setting.evaluations
@@ -172,10 +173,10 @@ def summarise(rows: Sequence[dict[str, Any]], setting: Setting) -> list[dict[str
         names = [name for name, task in tasks.items() if cell in (_cell(task), ALL)]
         for method in setting.methods:
             there = [name for name in names if (method, name, end) in regret]
-            duels = [
-                _duel(regret[method, name, end], regret[RIVAL, name, end])
+            differences = [
+                (tasks[name], regret[method, name, end] - regret[RIVAL, name, end])
                 for name in there
-                if (RIVAL, name, end) in regret
+                if (RIVAL, name, end) in regret and method != RIVAL
             ]
             scores: dict[str, Any] = {"d": cell[0], "noise": cell[1], "method": method}
             scores["functions"] = len(there)
@@ -183,7 +184,9 @@ def summarise(rows: Sequence[dict[str, Any]], setting: Setting) -> list[dict[str
                 values = [(tasks[name], regret[method, name, n]) for name in there]
                 mean, error = _mean_and_error(values)
                 scores |= {f"regret_{n}": mean, f"error_{n}": error}
-            scores["wins"] = None if method == RIVAL else _mean(duels)
+            mean, error = _mean_and_error(differences)
+            scores |= {"difference": mean, "error_difference": error}
+            scores["wins"] = _mean([_win(difference) for _, difference in differences])
             scores["seconds"] = _mean([t for name in there for t in seconds[method, name]])
             table.append(scores)
     return table
@@ -220,8 +223,8 @@ def _forward(
     )
 
 
-def _duel(own: float, other: float) -> float:
-    return 0.5 if own == other else float(own < other)
+def _win(difference: float) -> float:
+    return 0.5 if difference == 0.0 else float(difference < 0.0)
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -102,11 +102,13 @@ def bo(
 
     \b
     Columns, each over the functions of a row:
-      after n             mean of log10 inference regret after n observations ± standard error;
-                          over all, a function counts once, as its average over noises
+      after n             mean of log10 inference regret after n observations ± standard error
+      difference          that at the end minus that of logei, paired by function ± standard error
       wins                share of functions with less regret at the end than logei has; equal
                           counts half, and so does below 1e-4, the least regret that counts
-      seconds             per step: conditioning, search, recommendation
+
+    Over all, means and errors count a function once, as its average over noises. JSON also has the
+    number of runs and the seconds per step: conditioning, search, recommendation.
 
     \b
     Examples:
@@ -151,14 +153,13 @@ def bo(
 
 def _for_people(row: dict[str, Any]) -> dict[str, Any]:
     """A row that fits 80 characters: means with their errors, rounded."""
-    shown: dict[str, Any] = {}
+    shown: dict[str, Any] = {name: row[name] for name in ("d", "noise", "method")}
     for name, value in row.items():
         kind, _, n = name.partition("_")
         if kind == "regret":
             shown[f"after_{n}"] = _with_error(value, row[f"error_{n}"])
-        elif kind != "error":
-            name = {"functions": "runs"}.get(name, name)
-            shown[name] = round(value, 3) if isinstance(value, float) else value
+    shown["difference"] = _with_error(row["difference"], row["error_difference"])
+    shown["wins"] = None if row["wins"] is None else round(row["wins"], 3)
     return shown
 
 

@@ -131,13 +131,33 @@ def test_wins_against_gps_only_where_both_were_run(study: Study) -> None:
 
 
 def test_standings_reach_the_paper(study: Study) -> None:
-    (table,) = standings_section(study).tables
-    assert {row[2] for row in table.rows} == {
-        "fully Bayesian GP",
-        "MAP GP",
-        "published α-PFN",
-        "published fully Bayesian GP",
+    counts, here, published = standings_section(study).tables
+    names = [counts.name, here.name, published.name]
+    assert names == ["standings-counts", "common-seeds", "standings"]
+    assert {row[2] for row in here.rows} == {"fully Bayesian GP", "MAP GP"}
+    assert {row[2] for row in published.rows} == {"published α-PFN", "published fully Bayesian GP"}
+    assert counts.columns[-1] == "MAP GP LogEI run here"
+    assert {(row[0], row[1]): bool(row[-1]) for row in counts.rows if row[0] != "MAP GP"} == {
+        ("fully Bayesian GP", "synthetic"): False,
+        ("published α-PFN", "synthetic"): True,
+        ("published α-PFN", "synthetic, other noise"): False,
+        ("published α-PFN", "LCBench"): True,
+        ("published fully Bayesian GP", "synthetic"): True,
+        ("published fully Bayesian GP", "synthetic, other noise"): False,
+        ("published fully Bayesian GP", "LCBench"): True,
     }
+
+
+def test_common_seeds_have_paired_gains() -> None:
+    ends = {"logei": (-1.0, -2.0, -6.0), "fb-ei": (-0.5, -1.3)}
+    runs = [
+        run("branin", method, seed, [0.0], regret=[10**end])
+        for method, found in ends.items()
+        for seed, end in enumerate(found)
+    ]
+    _, table = standings_section(Study(Results(runs))).tables
+    cells = "Branin, 2-D|LogEI|fully Bayesian GP|1|2|-1.50 ± 0.50|-0.90 ± 0.40|+0.60 ± 0.10|level"
+    assert [*table.rows] == [cells.split("|")]
 
 
 def test_other_weights(study: Study) -> None:

@@ -1,15 +1,19 @@
 import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from amortes.bench.report.curves import Curve, Curves
+from amortes.bench.report.curves import Curve
 from amortes.bench.report.published import Published, load_published
-from amortes.bench.report.standings import standings
+from amortes.bench.report.results import Run
+from amortes.bench.report.standings import PAIRED, WELCH, Standing, standings, tallies
+from amortes.bench.report.study import Study
+from tests.bench.report.fake import results, run
 
 
-def curve(mean: float, error: float, last: int = 3, seeds: float = 5.0) -> Curve:
+def curve(mean: float, error: float, last: int = 3, seeds: float = 30.0) -> Curve:
     steps = np.arange(1, last + 1)
     return Curve(
         iteration=steps,
@@ -19,56 +23,180 @@ def curve(mean: float, error: float, last: int = 3, seeds: float = 5.0) -> Curve
     )
 
 
+def runs(problem: str, method: str, ends: Mapping[int, float], last: int = 3) -> list[Run]:
+    """A run for each seed, with this log10 regret or accuracy at the end, and worse before."""
+    accuracy = problem.startswith("lcbench")
+    return [
+        run(
+            problem,
+            method,
+            seed,
+            [0.0] * (last - 1) + [end],
+            regret=None if accuracy else [99.0] * (last - 1) + [10**end],
+        )
+        for seed, end in ends.items()
+    ]
+
+
+def seeds(*ends: float) -> dict[int, float]:
+    return dict(enumerate(ends))
+
+
+def only(found: Sequence[Standing]) -> Standing:
+    (one,) = found
+    return one
+
+
 def test_verdicts() -> None:
-    curves: Curves = {
-        "branin": {"jes": curve(-1.0, 0.3), "fb-jes": curve(-0.9, 0.4), "random": curve(0.0, 0.1)},
-        "lcbench-car": {"jes": curve(80.0, 0.3), "map-jes": curve(82.0, 0.4)},
-    }
-    published = Published(
-        curves={"branin": {"paper:jes": curve(1.0, 0.4, last=2), "paper:jes@uniform": curve(9, 1)}}
+    study = Study(
+        results(
+            *runs("branin", "jes", seeds(-1.0, -1.4, -0.6)),
+            *runs("branin", "fb-jes", seeds(-1.1, -0.9, -0.7)),
+            *runs("branin", "random", seeds(0.0, 0.1, 0.2)),
+            *runs("lcbench-car", "jes", seeds(80.0, 81.0, 82.0)),
+            *runs("lcbench-car", "map-jes", seeds(82.0, 83.1, 83.9)),
+        ),
+        Published(
+            curves={
+                "branin": {"paper:jes": curve(1.0, 0.1, last=5), "paper:jes@uniform": curve(9, 1)}
+            }
+        ),
     )
-    found = {(one.problem, one.theirs): one for one in standings(curves, published)}
+    found = {(one.problem, one.theirs): one for one in standings(study)}
     assert set(found) == {
         ("branin", "fb-jes"),
         ("branin", "paper:jes"),
         ("lcbench-car", "map-jes"),
     }
     level = found["branin", "fb-jes"]
-    assert level.difference == pytest.approx(0.1)  # lower regret is better
-    assert level.t == pytest.approx(0.1 / math.hypot(0.3, 0.4))
+    assert level.gain == pytest.approx(0.1)  # lower regret is better
     assert level.verdict == "level"
-    assert found["branin", "paper:jes"].verdict == "better"
-    assert found["branin", "paper:jes"].iteration == 2
+    better = found["branin", "paper:jes"]
+    assert (better.iteration, better.our.seeds, better.their.seeds) == (3, 3, 30)
+    assert better.error == pytest.approx(math.hypot(better.our.error, 0.1))
+    assert better.verdict == "better"
     worse = found["lcbench-car", "map-jes"]
-    assert worse.t == pytest.approx(-4.0)  # higher accuracy is better
+    assert worse.gain == pytest.approx(-2.0)  # higher accuracy is better
     assert worse.verdict == "worse"
 
 
-@pytest.mark.parametrize(("seeds", "verdict"), [(3.0, "level"), (10.0, "worse")])
-def test_few_seeds_need_a_larger_difference(seeds: float, verdict: str) -> None:
-    ours, theirs = curve(0.0, 0.1, seeds=seeds), curve(-0.35, 0.1, seeds=seeds)
-    (one,) = standings({"branin": {"jes": ours, "fb-jes": theirs}}, Published())
-    assert one.t == pytest.approx(-0.35 / math.hypot(0.1, 0.1))  # 2.5 standard errors
+def test_methods_run_here_are_compared_on_common_seeds_by_a_paired_test() -> None:
+    rng = np.random.default_rng(0)
+    theirs = rng.normal(size=4)
+    common = theirs - 0.3 + 0.1 * rng.normal(size=4)
+    study = Study(
+        results(
+            *runs("branin", "jes", {**seeds(*common), 7: 50.0, 8: -50.0}),
+            *runs("branin", "fb-jes", {**seeds(*theirs), 9: 50.0}),
+        )
+    )
+    one = only(standings(study))
+    assert one.our == pytest.approx((common.mean(), stats.sem(common), 4))
+    assert one.their == pytest.approx((theirs.mean(), stats.sem(theirs), 4))
+    expected = stats.ttest_rel(theirs, common)
+    assert one.t == pytest.approx(expected.statistic)
+    assert one.gain - one.clear * one.error == pytest.approx(expected.confidence_interval().low)
+    assert one.verdict == "better"  # which takes pairs
+    assert stats.ttest_ind(theirs, common, equal_var=False).pvalue > 0.05
+
+
+@pytest.mark.parametrize(("n", "verdict"), [(3, "level"), (6, "worse")])
+def test_few_seeds_need_a_larger_difference(n: int, verdict: str) -> None:
+    gaps = np.tile([0.1, 0.5, 0.3], n // 3)
+    study = Study(
+        results(*runs("branin", "jes", seeds(*gaps)), *runs("branin", "fb-jes", seeds(*[0.0] * n)))
+    )
+    one = only(standings(study))
+    assert abs(one.t) > 2.5
     assert one.verdict == verdict
 
 
-def test_published_curves_have_thirty_seeds() -> None:
+def test_runs_of_different_length_are_compared_where_the_shortest_ends() -> None:
+    study = Study(
+        results(
+            *runs("branin", "jes", seeds(-1.0, -1.5), last=3),
+            *runs("branin", "jes", {2: -9.0}, last=9),
+            *runs("branin", "fb-jes", seeds(-1.0, -1.5), last=7),
+        )
+    )
+    one = only(standings(study))
+    assert one.iteration == 3
+    assert one.our.mean == pytest.approx(-1.25)
+    assert one.their.mean == pytest.approx(math.log10(99.0))
+
+
+def test_nothing_in_common_is_no_comparison() -> None:
+    study = Study(
+        results(
+            *runs("branin", "jes", {0: -1.0}),
+            *runs("branin", "fb-jes", {1: -1.0}),
+            *runs("ackley5", "mes", {0: -1.0}),
+            run("ackley5", "fb-mes", 0, [0.0], first=9, regret=[1.0]),
+        )
+    )
+    assert standings(study) == []
+
+
+def test_published_curves_have_thirty_seeds_and_meet_all_of_ours() -> None:
     published = load_published()
     theirs = published.curves["branin"]["paper:jes"]
-    ours = curve(float(theirs.mean[2]) + 0.2, 0.05, seeds=30.0)
-    found = {one.theirs: one for one in standings({"branin": {"jes": ours}}, published)}
-    one = found["paper:jes"]
+    ends = float(theirs.mean[2]) + 0.2 + 0.3 * np.random.default_rng(0).normal(size=12)
+    study = Study(results(*runs("branin", "jes", seeds(*ends))), published)
+    one = {one.theirs: one for one in standings(study)}["paper:jes"]
+    assert one.our.seeds == 12
     expected = stats.ttest_ind_from_stats(
-        *(one.our_mean, one.our_error * math.sqrt(30), 30),
-        *(one.their_mean, one.their_error * math.sqrt(30), 30),
+        *(one.our.mean, one.our.error * math.sqrt(12), 12),
+        *(one.their.mean, one.their.error * math.sqrt(30), 30),
         equal_var=False,
     )
     assert one.t == pytest.approx(-expected.statistic)
     assert one.verdict == ("worse" if expected.pvalue < 0.05 else "level")
-    assert one.clear < 2.1
+    assert one.clear < 2.2
 
 
-def test_a_single_seed_has_no_verdict() -> None:
-    curves: Curves = {"branin": {"jes": curve(0.0, math.nan), "fb-jes": curve(1.0, 0.1)}}
-    (one,) = standings(curves, Published())
+def test_a_single_common_seed_has_no_verdict() -> None:
+    study = Study(
+        results(
+            *runs("branin", "jes", seeds(-1.0, -2.0)),
+            *runs("branin", "fb-jes", {1: -1.0, 2: -3.0}),
+        )
+    )
+    one = only(standings(study))
+    assert one.gain == pytest.approx(1.0)
     assert one.verdict == "unknown"
+
+
+def test_counts_by_rival_and_family_with_the_baseline() -> None:
+    """Ours and the baseline are the same on LCBench Car, where the paired test knows no error."""
+    low, high = seeds(-2.0, -2.1, -2.2), seeds(1.0, 1.2, 1.1)
+    good, bad = seeds(90.0, 91.0, 92.5), seeds(70.0, 72.0, 71.5)
+    study = Study(
+        results(
+            *runs("branin", "jes", low),
+            *runs("branin", "logei", high),
+            *runs("branin", "map-logei", low),
+            *runs("hartmann4", "logei", low),
+            *runs("hartmann4-noise0.5", "jes", low),
+            *runs("lcbench-car", "jes", good),
+            *runs("lcbench-car", "logei", good),
+            *runs("lcbench-car", "map-logei", good),
+            *runs("lcbench-higgs", "map-logei", bad),
+        ),
+        Published(
+            curves={
+                "branin": {"paper:jes": curve(0.0, 0.1), "paper:ei": curve(0.0, 0.1)},
+                "hartmann4": {"paper:ei": curve(-2.1, 0.1)},
+                "hartmann4-noise0.5": {"paper:jes": curve(0.0, 0.1)},
+                "lcbench-car": {"paper:jes": curve(80.0, 0.1), "paper:ei": curve(80.0, 0.1)},
+                "lcbench-higgs": {"paper:ei": curve(80.0, 0.1)},
+            }
+        ),
+    )
+    found = [(t.model, t.family, t.test, t.ours, t.ei, t.baseline) for t in tallies(study)]
+    assert found == [
+        ("map", "synthetic", PAIRED, "0 : 0 : 1", "0 : 0 : 1", ""),
+        ("map", "lcbench", PAIRED, "0 : 0 : 0", "0 : 0 : 0", ""),
+        ("paper", "synthetic", WELCH, "1 : 1 : 1", "0 : 1 : 1", "1 : 0 : 0"),
+        ("paper", "noise", WELCH, "1 : 0 : 0", "", ""),
+        ("paper", "lcbench", WELCH, "2 : 0 : 0", "1 : 0 : 0", "1 : 0 : 1"),
+    ]

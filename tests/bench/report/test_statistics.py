@@ -9,6 +9,7 @@ from amortes.bench.report.statistics import (
     bootstrap,
     log_regret,
     mean_and_error,
+    student,
     welch,
     wilson,
     win_points,
@@ -89,6 +90,14 @@ def test_welch_needs_two_samples_and_an_error() -> None:
     assert math.isnan(welch((0.1, 0.1), (3, math.nan)))
     assert math.isnan(welch((0.0, 0.0), (3, 3)))
     assert welch((0.0, 0.1), (3, 4)) == pytest.approx(stats.t(3).ppf(0.975))
+
+
+@pytest.mark.parametrize("n", [2, 3, 10])
+def test_student_agrees_with_scipy(n: int) -> None:
+    samples = np.random.default_rng(n).normal(1.0, 2.0, n)
+    low = samples.mean() - student(n - 1) * stats.sem(samples)
+    assert low == pytest.approx(stats.ttest_1samp(samples, 0.0).confidence_interval().low)
+    assert math.isnan(student(0))
 
 
 def test_points() -> None:

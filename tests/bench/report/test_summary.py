@@ -10,7 +10,7 @@ from tests.bench.report.fake import results, run
 
 
 def study_of(ours: float, theirs: float) -> Study:
-    """Two methods with two seeds on a problem, and these final log regrets, 0.01 apart."""
+    """Two methods with two seeds on a problem, and these final log regrets, a bit apart."""
     return Study(
         results(
             *(
@@ -18,11 +18,14 @@ def study_of(ours: float, theirs: float) -> Study:
                     "branin",
                     method,
                     seed,
-                    [-(10 ** (level + 0.01 * seed))],
-                    regret=[10 ** (level + 0.01 * seed)],
+                    [-(10 ** (level + apart * seed))],
+                    regret=[10 ** (level + apart * seed)],
                     seconds=[(time, 0, 0)],
                 )
-                for method, level, time in (("jes", ours, 0.5), ("fb-jes", theirs, 20.0))
+                for method, level, apart, time in (
+                    ("jes", ours, 0.01, 0.5),
+                    ("fb-jes", theirs, 0.02, 20.0),
+                )
                 for seed in (0, 1)
             )
         ),
@@ -67,7 +70,28 @@ def test_losses_are_told() -> None:
     assert {"0%", "0 : 0 : 1"} <= {one.number for one in summary.headlines}
     (line,) = summary.worse
     assert line.startswith("Branin, 2-D: amortes JES reaches -0.99")
-    assert line.endswith("standard errors, where 4.3 would do).")  # two seeds each
+    assert "after 1 observations with the same 2 seeds (" in line
+    assert line.endswith("standard errors, where 12.7 would do).")
+
+
+def test_standings_are_told_by_family_with_their_test_and_the_baseline(study: Study) -> None:
+    told = [one.meaning for one in summarise(study).headlines if " : " in one.number]
+    assert [line.partition(", counting")[0].removeprefix("better : level : ") for line in told] == [
+        "worse than fully Bayesian GP (synthetic)",
+        "worse than MAP GP (synthetic)",
+        "worse than MAP GP (synthetic, other noise)",
+        "worse than MAP GP (LCBench)",
+        "worse than published α-PFN (synthetic)",
+        "worse than published α-PFN (synthetic, other noise)",
+        "worse than published α-PFN (LCBench)",
+        "worse than published fully Bayesian GP (synthetic)",
+        "worse than published fully Bayesian GP (synthetic, other noise)",
+        "worse than published fully Bayesian GP (LCBench)",
+    ]
+    assert ["paired" in line for line in told] == [True] * 4 + [False] * 6
+    assert ["Welch" in line for line in told] == [False] * 4 + [True] * 6
+    beside = ["; MAP GP LogEI run here, beside its EI: " in line for line in told]
+    assert beside == [False] * 4 + [True, False, True] * 2  # no EI is published for more noise
 
 
 def test_a_lone_method_has_no_headlines() -> None:

@@ -1,5 +1,7 @@
 """Sections that compare methods over many problems: win rates, ranks, standings."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from amortes.bench.report.comparison_figures import (
@@ -17,7 +19,15 @@ from amortes.bench.report.names import (
 )
 from amortes.bench.report.ranks import average_ranks
 from amortes.bench.report.runtime import panels
-from amortes.bench.report.standings import RULE, standings
+from amortes.bench.report.standings import (
+    BASELINE,
+    HERE,
+    PUBLISHED,
+    RULE,
+    Standing,
+    standings,
+    tallies,
+)
 from amortes.bench.report.study import Drawing, Section, Study, join
 from amortes.bench.report.tables import Table, with_error
 from amortes.bench.report.wins import gp_pairs, win_rate
@@ -203,35 +213,63 @@ def ranks_section(study: Study) -> Section:
 
 
 def standings_section(study: Study) -> Section:
-    """Problem by problem beside GPs and the paper."""
-    curves = {**study.curves_of("synthetic"), **study.curves_of("noise")}
-    curves.update(study.curves_of("lcbench"))
-    rows = [
-        [
-            panel_label(one.problem),
-            parse_method(one.ours).label.removeprefix("amortes "),
-            MODELS[one.model],
-            str(one.iteration),
-            with_error(one.our_mean, one.our_error),
-            with_error(one.their_mean, one.their_error),
-            f"{one.difference:+.2f}",
-            one.verdict,
-        ]
-        for one in standings(curves, study.published)
+    """Problem by problem beside GPs and the paper, and the counts."""
+    found = standings(study)
+    baseline = f"{parse_method(BASELINE).label} run here"
+    tables = [
+        Table(
+            name="standings-counts",
+            title="Better : level : worse than the same acquisition on other models, counting "
+            f"problems and acquisitions; for comparison, {baseline} beside published EI",
+            columns=["rival", "problems", "test", "ours", "of these, EI or LogEI", baseline],
+            rows=[
+                [MODELS[one.model], FAMILIES[one.family], one.test, one.ours, one.ei, one.baseline]
+                for one in tallies(study)
+            ],
+        ),
+        _standings_table(
+            "common-seeds",
+            "Ours beside GPs run here, on the seeds that both have, with paired gains",
+            [one for one in found if one.model in HERE],
+        ),
+        _standings_table(
+            "standings",
+            "Ours beside published curves",
+            [one for one in found if one.model in PUBLISHED],
+        ),
     ]
-    table = Table(
-        name="standings",
-        title="Ours beside the same acquisition on other models: log10 inference regret, or "
-        "accuracy (%) on LCBench, mean ± standard error after n observations",
-        columns=["problem", "acquisition", "rival", "n", "ours", "rival's", "gain", "verdict"],
-        rows=rows,
-    )
     return Section(
         name="standings",
         title="Problem by problem",
         reading="Each row compares one acquisition on our network with the same one on another "
         "model at the last iteration both have; a positive gain is in our favour, and the verdict "
-        f"is level unless {RULE} finds the means different.",
-        tables=[table] if rows else [],
-        notes=[] if rows else ["Nothing to compare with."],
+        f"is level unless the means differ by {RULE}.",
+        tables=[table for table in tables if table.rows],
+        notes=[] if found else ["Nothing to compare with."],
+    )
+
+
+def _standings_table(name: str, title: str, found: Sequence[Standing]) -> Table:
+    return Table(
+        name=name,
+        title=f"{title}: log10 inference regret, or accuracy (%) on LCBench, after n observations, "
+        "mean and gain ± standard error",
+        columns=[
+            *("problem", "acquisition", "rival", "n", "our seeds", "ours", "rival's", "gain"),
+            "verdict",
+        ],
+        rows=[
+            [
+                panel_label(one.problem),
+                parse_method(one.ours).label.removeprefix("amortes "),
+                MODELS[one.model],
+                str(one.iteration),
+                f"{one.our.seeds:.0f}",
+                with_error(one.our.mean, one.our.error),
+                with_error(one.their.mean, one.their.error),
+                ("+" if one.gain >= 0 else "") + with_error(one.gain, one.error),
+                one.verdict,
+            ]
+            for one in found
+        ],
     )

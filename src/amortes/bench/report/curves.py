@@ -66,11 +66,14 @@ def average(samples: Iterable[tuple[Ints, Floats]]) -> Curve:
     return Curve(iteration=iterations[keep], mean=mean[keep], error=error[keep], count=count[keep])
 
 
+def series(run: Run, name: str) -> tuple[Ints, Floats]:
+    """The iterations of a run and what it has in a metric, `k` each."""
+    return run.iteration, log_regret(run.regret) if name == "regret" else run.value
+
+
 def method_curve(runs: Iterable[Run], name: str) -> Curve:
     """The curve of a method on a problem in a metric."""
-    return average(
-        (run.iteration, log_regret(run.regret) if name == "regret" else run.value) for run in runs
-    )
+    return average(series(run, name) for run in runs)
 
 
 def all_curves(results: Results, problems: Iterable[str]) -> Curves:

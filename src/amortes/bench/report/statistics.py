@@ -5,8 +5,10 @@ standard error   s / sqrt(n), s with n - 1; undefined for one sample
 win rate         mean over pairs of 1 (better), 1/2 (equal), 0 (worse)
 its interval     Wilson, E. B. (1927): Probable inference, JASA 22, 209-212; for independent pairs
 with clusters    percentiles of the rate over clusters drawn with replacement (bootstrap)
-difference       t = difference of means / sqrt(SE_1^2 + SE_2^2), clear if beyond the quantile of
-                 Student's t with degrees of freedom by Welch (1947), Biometrika 34, 28-35
+difference       t = difference of means / its standard error, clear if beyond the quantile of
+                 Student's t
+  paired         SE that of the n differences, n - 1 degrees of freedom
+  unpaired       SE^2 = SE_1^2 + SE_2^2, degrees of freedom by Welch (1947), Biometrika 34, 28-35
 """
 
 import math
@@ -63,6 +65,11 @@ def bootstrap(points: Floats, n: Floats) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def student(freedom: float) -> float:
+    """The |t| beyond which a difference is clear; NaN without degrees of freedom."""
+    return float(t.ppf(0.5 + LEVEL / 2, freedom))
+
+
 def welch(errors: tuple[float, float], counts: tuple[float, float]) -> float:
     """The |t| beyond which two means with these standard errors and sample sizes clearly differ.
 
@@ -72,7 +79,7 @@ def welch(errors: tuple[float, float], counts: tuple[float, float]) -> float:
         return math.nan
     a, b = (error**2 for error in errors)
     freedom = (a + b) ** 2 / (a**2 / (counts[0] - 1) + b**2 / (counts[1] - 1))
-    return float(t.ppf(0.5 + LEVEL / 2, freedom))
+    return student(freedom)
 
 
 def win_points(ours: Floats, theirs: Floats) -> Floats:

@@ -10,7 +10,7 @@ from amortes.bench.report.comparison_sections import ALL, groups
 from amortes.bench.report.names import FAMILIES, MODELS, panel_label, parse_method
 from amortes.bench.report.ranks import average_ranks
 from amortes.bench.report.runtime import speed_ups
-from amortes.bench.report.standings import RIVALS, RULE, Standing, standings
+from amortes.bench.report.standings import BASELINE, HERE, Standing, standings, tallies
 from amortes.bench.report.statistics import bootstrap
 from amortes.bench.report.study import Study, join
 from amortes.bench.report.tables import Table, counted, times
@@ -40,15 +40,14 @@ class Summary:
 
 def summarise(study: Study) -> Summary:
     """The summary of a study."""
-    curves = {**study.curves_of("synthetic"), **study.curves_of("noise")}
-    found = standings({**curves, **study.curves_of("lcbench")}, study.published)
+    found = standings(study)
     return Summary(
         run=_what_was_run(study),
         headlines=[
             *_win_headlines(study),
             *_speed_headlines(study),
             *_rank_headline(study),
-            *_standing_headlines(found),
+            *_standing_headlines(study),
         ],
         compared=sum(one.verdict != "unknown" for one in found),
         worse=[_sentence(one) for one in found if one.verdict == "worse"],
@@ -162,24 +161,26 @@ def _rank_headline(study: Study) -> list[Headline]:
     ]
 
 
-def _standing_headlines(found: Sequence[Standing]) -> list[Headline]:
-    headlines = []
-    for model in RIVALS:
-        count = Counter(one.verdict for one in found if one.model == model)
-        if count:
-            headlines.append(
-                Headline(
-                    number=f"{count['better']} : {count['level']} : {count['worse']}",
-                    meaning=f"better : level : worse than {MODELS[model]}, counting problems and "
-                    f"acquisitions by {RULE}",
-                )
-            )
-    return headlines
+def _standing_headlines(study: Study) -> list[Headline]:
+    return [
+        Headline(
+            number=one.ours,
+            meaning=f"better : level : worse than {MODELS[one.model]} ({FAMILIES[one.family]}), "
+            f"counting problems and acquisitions by {one.test} (two-sided, 95%)"
+            + (
+                f"; {parse_method(BASELINE).label} run here, beside its EI: {one.baseline}"
+                if one.baseline
+                else ""
+            ),
+        )
+        for one in tallies(study)
+    ]
 
 
 def _sentence(one: Standing) -> str:
+    seeds = f" with the same {one.our.seeds:.0f} seeds" if one.model in HERE else ""
     return (
-        f"{panel_label(one.problem)}: {parse_method(one.ours).label} reaches {one.our_mean:.2f}, "
-        f"{parse_method(one.theirs).label} {one.their_mean:.2f} after {one.iteration} observations "
-        f"({abs(one.t):.1f} standard errors, where {one.clear:.1f} would do)."
+        f"{panel_label(one.problem)}: {parse_method(one.ours).label} reaches {one.our.mean:.2f}, "
+        f"{parse_method(one.theirs).label} {one.their.mean:.2f} after {one.iteration} observations"
+        f"{seeds} ({abs(one.t):.1f} standard errors, where {one.clear:.1f} would do)."
     )
