@@ -109,7 +109,8 @@ def test_the_page_says_what_was_done(page: Page) -> None:
     assert "one results file" not in words
     assert "recommend their best observation where there is no noise, and with noise" in words
     assert "two standard errors" not in words
-    assert "Welch's t-test over seeds (two-sided, 95%)" in words
+    assert "a paired t-test over common seeds (methods run here)" in words
+    assert "Welch's t-test over seeds (published curves), two-sided at 95%" in words
 
 
 def test_themes(report: tuple[Path, list[Path]], page: Page) -> None:
