@@ -80,3 +80,14 @@ def test_blocks_that_overlap_leave_the_number_as_it_was() -> None:
 def test_threads_can_be_given_during_a_block() -> None:
     with single_thread(), ThreadPoolExecutor(1, initializer=use_threads, initargs=(2,)) as pool:
         assert pool.submit(torch.get_num_threads).result() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_thread_that_chose_one_keeps_it() -> None:
+    def block() -> int:
+        with single_thread():
+            pass
+        return torch.get_num_threads()
+
+    with single_thread(), ThreadPoolExecutor(1, initializer=use_threads, initargs=(1,)) as pool:
+        assert pool.submit(block).result() == 1

@@ -6,7 +6,8 @@ than ten times slower (docs/log.md).
 
 PyTorch keeps the number for each Python thread, and once more for threads that have not used it
 yet: a thread whose first look at PyTorch falls into another one's block would stay with one. So a
-block that begins while others are open gives back what the first of them found.
+block that begins while others are open, in a thread with one, gives back what the first of them
+found; unless that one was chosen, by `use_threads`.
 """
 
 import contextlib
@@ -32,7 +33,7 @@ def single_thread() -> Iterator[None]:
         before = torch.get_num_threads()
         if _open == 0:
             _usual = before
-        elif before == 1:
+        elif before == 1 and not getattr(_mine, "chosen", False):
             before = _usual
         _open += 1
         torch.set_num_threads(1)
@@ -50,3 +51,4 @@ def use_threads(count: int) -> None:
     """Give the calling thread so many intra-op threads, whoever is in a block at the moment."""
     torch.get_num_threads()  # the first call in a thread takes the common number; then ours stays
     torch.set_num_threads(count)
+    _mine.chosen = True

@@ -178,7 +178,11 @@ def test_the_network_is_conditioned_once(
     for name in SCORES:
         fitted.score(name, Q)
     fitted.hinted(f=80.0).predict(Q)
+    waiting = fitted.with_pending(Q[:2])
     assert len(calls) == 1
+    again = Fitted(network, *data(2, 10), Q[:2])
+    for name in SCORES:
+        assert torch.equal(waiting.score(name, Q), again.score(name, Q))
 
 
 @pytest.mark.parametrize("name", GAINS)

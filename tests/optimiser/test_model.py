@@ -23,8 +23,8 @@ def told(space: Space, results: Sequence[tuple[float, float | None]]) -> Ledger:
 
 def test_failures_are_no_data_but_weigh_the_gain(network: KernelNetwork) -> None:
     results = [(0.0, 0.0), (0.3, 1.0), (0.6, 0.5)]
-    with_failure = Model(network, told(LINE, [*results, (0.9, None)]), maximise=True, pending=False)
-    without = Model(network, told(LINE, results), maximise=True, pending=False)
+    with_failure = Model(network, told(LINE, [*results, (0.9, None)]), maximise=True)
+    without = Model(network, told(LINE, results), maximise=True)
     X = torch.tensor([[0.2], [0.9]], dtype=torch.float64)
     assert torch.equal(with_failure.fitted.predict(X).mean, without.fitted.predict(X).mean)
     ratio = with_failure.gain("ei")(X) / without.gain("ei")(X)
@@ -37,7 +37,7 @@ def test_failures_are_no_data_but_weigh_the_gain(network: KernelNetwork) -> None
 @pytest.mark.parametrize("maximise", [True, False])
 def test_a_failure_is_worth_the_worst_result(network: KernelNetwork, maximise: bool) -> None:
     ledger = told(LINE, [(0.0, 0.0), (0.3, 1.0), (0.6, 0.5), (0.65, None)])
-    model = Model(network, ledger, maximise=maximise, pending=False)
+    model = Model(network, ledger, maximise=maximise)
     X = torch.tensor([[0.65]], dtype=torch.float64)
     mean, worst = float(model.fitted.score("mean", X)), 0.0 if maximise else -1.0
     assert min(worst, mean) < float(model.value(X)) < mean
@@ -58,7 +58,7 @@ def test_the_search_respects_constraints(network: KernelNetwork) -> None:
         for x in (0.1, 0.2):
             config = {"x": scale * x, "y": scale * x}
             ledger.close(ledger.open(config).number, Outcome.of(x, None, False, None))
-        model = Model(network, ledger, maximise=True, pending=False)
+        model = Model(network, ledger, maximise=True)
         config = space.decode(model.search(score, seed=0).x)
         assert config["x"] + 2 * config["y"] <= scale * (1 + 1e-6)
         # Brute force over a grid of the space.
@@ -79,7 +79,7 @@ def test_only_plain_scores_are_spared(network: KernelNetwork) -> None:
             scored.append(len(X))
             return X[:, 0]
 
-        Model(network, ledger, maximise=True, pending=False).search(score, seed=0, plain=plain)
+        Model(network, ledger, maximise=True).search(score, seed=0, plain=plain)
         return scored[0]
 
     everything = first_scored(told(LINE, results), plain=False)
@@ -90,13 +90,11 @@ def test_only_plain_scores_are_spared(network: KernelNetwork) -> None:
 
 def test_pending_points_lower_the_gain_there(network: KernelNetwork) -> None:
     ledger = told(LINE, [(0.0, 0.0), (0.3, 1.0)])
-    ledger.open({"x": 0.8})
     X = torch.tensor([[0.8]], dtype=torch.float64)
-    seen, unseen = (
-        Model(network, ledger, maximise=True, pending=pending).gain("ei")(X)
-        for pending in (True, False)
-    )
-    assert seen < 0.5 * unseen
+    model = Model(network, ledger, maximise=True)
+    for name in ("ei", "jes"):
+        unseen, seen = (m.gain(name)(X) for m in (model, model.with_pending(X)))
+        assert seen < 0.5 * unseen
 
 
 def test_only_discrete_spaces_are_projected() -> None:

@@ -24,6 +24,9 @@ class KnownNetwork(Network[Tensor]):
     def condition(self, X: Tensor, y: Tensor, X_pending: Tensor | None = None) -> Tensor:
         return y.mean(1, keepdim=True)
 
+    def with_pending(self, state: Tensor, X_pending: Tensor | None) -> Tensor:
+        return state
+
     def predict(self, state: Tensor, Xq: Tensor, hint: Hint | None = None) -> GaussianMixture:
         hint = hint or Hint()
         means = state.expand(Xq.shape[:2])[..., None]

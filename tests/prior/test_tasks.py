@@ -111,16 +111,34 @@ def test_queries_placed_at_the_optimum_are_not_calibrated_without_it() -> None:
 
 
 def test_a_corpus_replaces_the_search(tmp_path: Path) -> None:
-    prior = PRIORS["paper"]
-    config = CorpusConfig(prior=prior, dims=(1, 2), num_paths=32, shard_size=16)
+    prior = GPPrior(max_dim=2)
+    config = CorpusConfig(prior=prior, num_paths=32, shard_size=16)
     generate(tmp_path, config, engine=local_engine(1))
     stream = TaskStream(prior, 7, SMALL, Corpus.open(tmp_path))
-    assert stream.dims == [1, 2]
     task = stream.batch(0)
     assert digest(task) == digest(stream.batch(0)) != digest(stream.batch(1))
     assert (task.optimum.f[:, None] >= task.fq).all()
-    with pytest.raises(ConfigError, match="corpus"):
-        TaskStream(PRIORS["robust"], 7, SMALL, Corpus.open(tmp_path))
+    other = dataclasses.replace(prior, noise_sd=PRIORS["robust"].noise_sd)
+    message = (
+        r"made from 'custom', not from 'custom'\. Differences: noise_sd\.loc: -4\.0 -> -3\.0; "
+    )
+    with pytest.raises(ConfigError, match=message):
+        TaskStream(other, 7, SMALL, Corpus.open(tmp_path))
+
+
+@pytest.mark.parametrize(("dims", "last"), [((1, 2), 2), ((1, 4), 1)])
+def test_a_corpus_has_all_dimensions_of_the_prior(
+    tmp_path: Path, dims: tuple[int, ...], last: int
+) -> None:
+    config = CorpusConfig(prior=PRIORS["paper"], dims=dims, num_paths=8)
+    generate(tmp_path, config, engine=local_engine(1))
+    corpus = Corpus.open(tmp_path)
+    message = rf"d in 1\.\.6\. .*--set prior.min_dim=1 --set prior.max_dim={last}\."
+    with pytest.raises(ConfigError, match=message):
+        TaskStream(PRIORS["paper"], 7, SMALL, corpus)
+    smaller = dataclasses.replace(PRIORS["paper"], name="custom", max_dim=last)
+    stream = TaskStream(smaller, 7, SMALL, corpus)
+    assert {stream.batch(step).X.shape[2] for step in range(6)} == set(range(1, last + 1))
 
 
 def test_dimension_and_context_can_be_skewed() -> None:

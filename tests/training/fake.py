@@ -59,6 +59,10 @@ class FakeNetwork(Network[Tensor]):
         state = torch.stack([X.mean((1, 2)), y.mean(1), y.amax(1), count, hidden], dim=-1)
         return state.to(self.borders)  # b x 5
 
+    def with_pending(self, state: Tensor, X_pending: Tensor | None) -> Tensor:
+        pending = 0 if X_pending is None else X_pending.shape[1]
+        return torch.cat([state[:, :-1], torch.full_like(state[:, -1:], pending / 4)], dim=-1)
+
     def predict(self, state: Tensor, Xq: Tensor, hint: Hint | None = None) -> GaussianMixture:
         hint = hint or Hint()
         zero = torch.zeros_like(state[:, 0])

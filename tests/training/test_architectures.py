@@ -1,8 +1,12 @@
+from typing import Any
+
 import pytest
 import torch
 
 from amortes.errors import ConfigError
-from amortes.training.architectures import build_network, config_class
+from amortes.nets.kernel import KernelConfig
+from amortes.nets.transformer import TransformerConfig
+from amortes.training.architectures import build_network, config_class, read_config
 from tests.training.fake import PRIOR, FakeConfig
 
 
@@ -17,10 +21,26 @@ def test_weights_depend_on_the_seed_alone() -> None:
     torch.random.set_rng_state(state)
 
 
-def test_global_generator_is_left_alone() -> None:
+REAL = [
+    ("kernel", KernelConfig(gain_width=4), "gain_networks.pes.join.weight"),
+    ("transformer", TransformerConfig(width=8, heads=2, hidden=8, layers=1), "base.y.weight"),
+]
+
+
+@pytest.mark.parametrize(("kind", "config", "name"), REAL)
+def test_the_seed_decides_for_every_kind(kind: str, config: Any, name: str) -> None:
     before = torch.random.get_rng_state()
-    build_network("fake", FakeConfig(), PRIOR)
+    one, same, other = (build_network(kind, config, PRIOR, s).state_dict()[name] for s in (1, 1, 2))
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
     assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_the_seed_that_configurations_of_transformers_had_is_ignored() -> None:
+    values = {"width": 8, "heads": 2, "seed": 3}
+    assert read_config("transformer", values) == TransformerConfig(width=8, heads=2)
+    with pytest.raises(ConfigError, match=r"config\.seed: no such setting"):
+        read_config("kernel", {"seed": 3})
 
 
 def test_unknown_kind_lists_those_there_are() -> None:

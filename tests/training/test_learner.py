@@ -92,6 +92,15 @@ def test_kernel_networks_stay_on_the_cpu() -> None:
     assert Learner(other, pupil, device).parameters[0].device == device
 
 
+def test_draws_to_learn_gains_from_are_needed_without_a_teacher() -> None:
+    few = ["config.landmarks.draws=8", "config.landmarks.optima=5"]
+    alpha = recipe("kernel", "alpha", PRIORS["paper"], few)
+    with pytest.raises(ConfigError, match=r"landmarks.draws: .* at least 10"):
+        make(alpha)
+    make(alpha, teacher=build_network("kernel", alpha.config, alpha.prior))
+    make(recipe("kernel", "base", PRIORS["paper"], few))
+
+
 def test_gradient_is_clipped(task: TaskBatch) -> None:
     learner = make(fake_recipe(clip=1e-3))
     learner.forward(task)[0].backward()  # type: ignore[no-untyped-call]

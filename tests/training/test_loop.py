@@ -13,15 +13,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from amortes.errors import ConfigError, TrainingError
+from amortes.errors import ConfigError, DataError, TrainingError
 from amortes.prior.corpus import Corpus
 from amortes.prior.engines import local_engine
 from amortes.prior.generate import generate
 from amortes.prior.plan import CorpusConfig
 from amortes.prior.tasks import TaskBatch, TaskStream
 from amortes.training.architectures import build_network
+from amortes.training.learner import Learner
 from amortes.training.loop import VALIDATION_SEED, Options, Status, train
-from amortes.training.objectives import base_loss
+from amortes.training.objectives import Metrics, base_loss
 from amortes.training.run import Run
 from amortes.training.tensorfile import read_tensors
 from tests.training import child
@@ -212,6 +213,30 @@ def test_not_finite_stops_with_the_last_good_state(
         assert torch.equal(tensor, tensors[name]), name
 
 
+@pytest.mark.parametrize("step", [10, 20])
+def test_a_validation_that_failed_is_repeated(
+    tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    validate = Learner.validate
+
+    def fail(self: Learner, task: TaskBatch) -> Metrics:
+        if self.step == step:
+            raise DataError("Too hard.")
+        return validate(self, task)
+
+    monkeypatch.setattr(Learner, "validate", fail)
+    shape = r"\(d=\d, n=\d\)"
+    message = rf"Too hard\. .* after step {step}, batch 0 {shape} of seed {VALIDATION_SEED}\."
+    for _ in range(2):
+        with pytest.raises(TrainingError, match=message):
+            train(tmp_path, child.RECIPE, options=Options(threads=1))
+        assert state(tmp_path)[1]["step"] == step
+    monkeypatch.undo()
+    assert train(tmp_path, child.RECIPE, options=Options(threads=1)).reason == "finished"
+    assert_same(tmp_path, undisturbed)
+    assert lines(tmp_path) == lines(undisturbed)
+
+
 def test_training_learns(tmp_path: Path) -> None:
     recipe = fake_recipe(steps=60, validate_every=60, lr=3e-2, pending_share=0.0)
     seen: list[Status] = []
@@ -244,6 +269,10 @@ def test_paths_from_a_corpus(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError, match="corpus"):
         train(tmp_path / "run", recipe)
+    larger = dataclasses.replace(recipe, prior=dataclasses.replace(recipe.prior, max_dim=3))
+    with pytest.raises(ConfigError, match=r"d in \(1, 2\) only"):
+        train(tmp_path / "larger", larger, corpus=corpus)
+    assert not (tmp_path / "larger").exists()
 
 
 def test_device_that_is_not_there(tmp_path: Path) -> None:

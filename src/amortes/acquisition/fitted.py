@@ -69,9 +69,7 @@ class Fitted:
                 "points at random or by a Sobol sequence."
             )
         check_values(y, len(X))
-        if X_pending is not None:
-            _check_points(X_pending, "X_pending", X.shape[-1])
-            X_pending = _inside(X_pending) if len(X_pending) else None
+        X_pending = _pending(X_pending, X.shape[-1])
         self.network, self.X, self.y, self.X_pending = network, _inside(X), y.detach(), X_pending
         self.maximise = maximise
         self.units = Units.of(self.y, maximise=maximise)
@@ -91,8 +89,12 @@ class Fitted:
 
     def with_pending(self, X_pending: Tensor | None) -> "Fitted":
         """The same data with other pending points."""
-        fitted = Fitted(self.network, self.X, self.y, X_pending, maximise=self.maximise)
-        return fitted if self.told is None else fitted.hinted(*self.told)
+        other = self._fresh_copy()
+        other.X_pending, other._prepared = _pending(X_pending, self.d), set()
+        with torch.inference_mode(False), torch.no_grad():
+            pending = None if other.X_pending is None else other.X_pending[None]
+            other._state = self.network.with_pending(self._state, pending)
+        return other
 
     def believing(self) -> "Fitted":
         """The fit if each pending point had given just what is expected of it.
@@ -122,14 +124,19 @@ class Fitted:
         if f is not None:
             f = torch.as_tensor(f, dtype=torch.float64).reshape(-1)
             check_values(f, 1)
-        told = copy.copy(self)
-        for name in ("best", "_order"):  # belong to the old predictions
-            told.__dict__.pop(name, None)
+        told = self._fresh_copy()
         told.told = (x, f)
         told._hint = Hint(
             x=None if x is None else x[None], f=None if f is None else self.units.to_network(f)
         )
         return told
+
+    def _fresh_copy(self) -> Self:
+        """A copy without what belongs to predictions that are about to change."""
+        other = copy.copy(self)
+        for name in ("best", "_order"):
+            other.__dict__.pop(name, None)
+        return other
 
     def predict(self, Xq: Tensor) -> Predictive:
         """Distribution of a noisy observation y at Xq, `m x d`: batch shape `m`."""
@@ -276,6 +283,14 @@ def _check_points(X: Tensor, name: str, d: int | None = None) -> None:
             f"{name} must be in the unit cube, but rows {rows[:10]} are not (or are NaN): values "
             f"from {float(low):g} to {float(high):g}. Rescale each column by its bounds."
         )
+
+
+def _pending(X: Tensor | None, d: int) -> Tensor | None:
+    """Checked pending points, `p x d`; None if there are none."""
+    if X is None:
+        return None
+    _check_points(X, "X_pending", d)
+    return _inside(X) if len(X) else None
 
 
 def _inside(X: Tensor) -> Tensor:

@@ -4,6 +4,7 @@
     network.predict(state, Xq)                          # q(y | D, x)
     network.predict(state, Xq, Hint(x=x_star))          # q(y | D, x, x*)        also f*, or both
     network.gain(state, Xq)                             # distributions of the PES, MES, JES gains
+    network.with_pending(state, X_pending)              # the same data, other points under way
 
 All calls take batches of b datasets, are differentiable in Xq, keep float64, and draw no random
 numbers. y is expected on the scale of the prior (roughly standardised); users' units are handled
@@ -57,6 +58,10 @@ class Network(nn.Module, ABC, Generic[State]):
         """
 
     @abstractmethod
+    def with_pending(self, state: State, X_pending: Tensor | None) -> State:
+        """What `condition` would make of the data of `state` with other pending points."""
+
+    @abstractmethod
     def predict(self, state: State, Xq: Tensor, hint: Hint | None = None) -> Predictive:
         """Distribution of a noisy observation y at Xq, `b x q x d`: batch shape `b x q`."""
 
@@ -71,6 +76,9 @@ class Network(nn.Module, ABC, Generic[State]):
         the true one; None from networks that cannot draw.
         """
         return None
+
+    def require_draws(self) -> None:
+        """Raise `ConfigError` if the configuration leaves no draws for `imagined_gains`."""
 
     @abstractmethod
     def gain(self, state: State, Xq: Tensor, names: Sequence[str] = GAINS) -> Predictive:

@@ -52,7 +52,6 @@ class TransformerConfig:
     waves: int = 0
     bars: int = 5000
     gain_bars: int = 500
-    seed: int = 0  # of the initial weights
 
     def __post_init__(self) -> None:
         least = {"width": 1, "layers": 1, "heads": 1, "hidden": 1, "waves": 0}
@@ -237,12 +236,10 @@ class Transformer(Network[TransformerState]):
     def __init__(self, config: TransformerConfig, prior: GPPrior) -> None:
         super().__init__()
         self._config, self.prior = config, prior
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(config.seed)
-            self.base, self.alpha = Trunk(config), Trunk(config)
-            self.hint_row = HintRow(config)
-            self.head = _head(config, config.bars)
-            self.gain_head = _head(config, len(GAINS) * config.gain_bars)
+        self.base, self.alpha = Trunk(config), Trunk(config)
+        self.hint_row = HintRow(config)
+        self.head = _head(config, config.bars)
+        self.gain_head = _head(config, len(GAINS) * config.gain_bars)
         self.register_buffer("borders", _prior_borders(prior, config.bars))
         self.register_buffer(
             "gain_borders", asinh_borders(config.gain_bars, limit=30.0, linear=0.01)
@@ -252,8 +249,15 @@ class Transformer(Network[TransformerState]):
     def condition(self, X: Tensor, y: Tensor, X_pending: Tensor | None = None) -> TransformerState:
         """Note the data: X `b x n x d` in the unit cube, y `b x n`, X_pending `b x p x d`."""
         pending = X[:, :0] if X_pending is None else X_pending
-        X, y, pending = (t.to(self.borders) for t in (X, y, pending))
-        return TransformerState(self, X, y, pending, torch.is_grad_enabled())
+        grad = torch.is_grad_enabled()
+        # Copies, since they are read later: the caller may use the memory again.
+        with torch.inference_mode(False), torch.set_grad_enabled(grad):
+            X, y, pending = (t.to(self.borders, copy=True) for t in (X, y, pending))
+        return TransformerState(self, X, y, pending, grad)
+
+    def with_pending(self, state: TransformerState, X_pending: Tensor | None) -> TransformerState:
+        """Condition again: all rows of the context read pending ones."""
+        return self.condition(state.X, state.y, X_pending)
 
     def predict(self, state: TransformerState, Xq: Tensor, hint: Hint | None = None) -> Riemann:
         """Distribution of a noisy observation y at Xq, `b x q x d`: batch shape `b x q`."""

@@ -1,8 +1,9 @@
 """The network fitted to a ledger of trials, and the search of the space for its best scores."""
 
+import copy
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -22,20 +23,20 @@ AROUND = 8
 
 
 class Model:
-    """What the results so far say about a space.
+    """What the results so far, the trials of a ledger that are done, say about its space."""
 
-    Trials of the ledger that are done are the data; with `pending`, those under way count too.
-    """
-
-    def __init__(
-        self, network: Network[Any], ledger: Ledger, *, maximise: bool, pending: bool
-    ) -> None:
+    def __init__(self, network: Network[Any], ledger: Ledger, *, maximise: bool) -> None:
         self.space = ledger.space
-        X_pending = ledger.points("pending") if pending else None
-        self.fitted = Fitted(
-            network, ledger.points("done"), ledger.values(), X_pending, maximise=maximise
-        )
+        X, y = ledger.points("done"), ledger.values()
+        self.fitted = Fitted(network, X, y, maximise=maximise)
         self._success = success_weight(network, ledger)
+
+    def with_pending(self, X_pending: Tensor) -> Self:
+        """The same with trials under way at these points, `p x d`."""
+        other = copy.copy(self)
+        other.__dict__.pop("_believing", None)
+        other.fitted = self.fitted.with_pending(X_pending)
+        return other
 
     def gain(self, name: str, cost: Weight | None = None) -> Callable[[Tensor], Tensor]:
         """The gain of evaluating points, `m x d -> m`, weighed by chance of success and cost."""

@@ -87,7 +87,10 @@ class Suggester:
         key = (self.ledger.changes, *(trial.number for trial in under_way))
         kept = self._models.get(bool(under_way))
         if kept is None or kept[0] != key:
-            model = Model(self.network, self.ledger, maximise=self.maximise, pending=pending)
+            if under_way:
+                model = self.model().with_pending(self.ledger.points("pending"))
+            else:
+                model = Model(self.network, self.ledger, maximise=self.maximise)
             self._models[bool(under_way)] = kept = (key, model)
         return kept[1]
 

@@ -7,17 +7,16 @@ undisturbed one.
 """
 
 import contextlib
-import itertools
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from amortes.errors import AmortesError, ConfigError, FileError
 from amortes.files import clear_stale, locked, write_json
+from amortes.prior.differences import differences
 from amortes.prior.engines import Engine, Made
 from amortes.prior.plan import CONFIG_NAME, CorpusConfig, Shard, read_config
 from amortes.prior.shards import make_shard, read_shard, write_shard
@@ -122,21 +121,11 @@ def _check_same(folder: Path, stored: CorpusConfig, asked: CorpusConfig) -> None
         {name: value for name, value in config.to_dict().items() if name not in derived}
         for config in (stored, asked)
     )
+    lines = differences(first, second, "{}: has {}, asked for {}")
     raise ConfigError(
-        f"{folder} holds another corpus: {'; '.join(_differences(first, second))}. "
+        f"{folder} holds another corpus: {'; '.join(lines)}. "
         "Choose another folder, or ask for the same."
     )
-
-
-def _differences(stored: Any, asked: Any, name: str = "") -> list[str]:
-    """The leaves in which two JSON values differ: "field: has this, asked for that"."""
-    if stored == asked:
-        return []
-    if isinstance(stored, dict) and isinstance(asked, dict):
-        prefix = f"{name}." if name else ""
-        below = (_differences(stored.get(k), asked.get(k), prefix + k) for k in stored | asked)
-        return list(itertools.chain.from_iterable(below))
-    return [f"{name}: has {stored}, asked for {asked}"]
 
 
 def _shard(config: CorpusConfig, index: int) -> Shard:

@@ -4,6 +4,8 @@ A batch is a pure function of (prior, configuration, seed, step), bit for bit, i
 with any number of workers, so a run that resumes at step s sees exactly what it would have seen.
 """
 
+import dataclasses
+import itertools
 import math
 import signal
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from torch.utils.data import DataLoader, Dataset
 from amortes.errors import ConfigError
 from amortes.prior.augment import Symmetry
 from amortes.prior.corpus import Corpus
+from amortes.prior.differences import differences
 from amortes.prior.gp import GPPrior, Hyperparameters
 from amortes.prior.newton import Optimum, maximise
 from amortes.prior.paths import Paths
@@ -97,10 +100,7 @@ class TaskStream(Dataset[TaskBatch]):
         self.config = config or TaskConfig()
         self.dims = list(range(prior.min_dim, prior.max_dim + 1))
         if corpus is not None:
-            made_from = corpus.config.prior
-            if made_from != prior:
-                raise ConfigError(f"corpus: made from {made_from.name!r}, not from {prior.name!r}.")
-            self.dims = list(corpus.dims)
+            _check_corpus(corpus, prior)
 
     def batch(self, step: int) -> TaskBatch:
         """Batch number `step`, whose dimension and context size are drawn from the step too."""
@@ -186,6 +186,27 @@ class TaskStream(Dataset[TaskBatch]):
             hyper=hyper,
             posterior_mean=mean,
             posterior_variance=variance,
+        )
+
+
+def _check_corpus(corpus: Corpus, prior: GPPrior) -> None:
+    """Raise `ConfigError` unless there are paths of the prior, in all of its dimensions."""
+    theirs, dims = corpus.config.prior, corpus.dims
+    ours = dataclasses.replace(
+        prior, name=theirs.name, min_dim=theirs.min_dim, max_dim=theirs.max_dim
+    )
+    if ours != theirs:
+        lines = differences(theirs.to_dict(), ours.to_dict())
+        raise ConfigError(
+            f"corpus: made from {theirs.name!r}, not from {prior.name!r}. "
+            f"Differences: {'; '.join(lines)}."
+        )
+    if not set(range(prior.min_dim, prior.max_dim + 1)) <= set(dims):
+        last = next(d for d in itertools.count(dims[0]) if d + 1 not in dims)
+        raise ConfigError(
+            f"corpus: has paths of d in {dims} only, but {prior.name!r} covers d in "
+            f"{prior.min_dim}..{prior.max_dim}. Use a corpus of all of these, or a smaller prior: "
+            f"--set prior.min_dim={dims[0]} --set prior.max_dim={last}."
         )
 
 

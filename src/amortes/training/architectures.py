@@ -8,6 +8,7 @@ import torch
 from amortes.errors import ConfigError
 from amortes.nets.base import Network
 from amortes.prior.gp import GPPrior
+from amortes.training import settings
 
 # Kind -> (module, configuration class, network class).
 ARCHITECTURES = {
@@ -20,6 +21,14 @@ def config_class(kind: str) -> type[Any]:
     """The frozen dataclass that configures networks of this kind."""
     cls: type[Any] = _attribute(kind, 1)
     return cls
+
+
+def read_config(kind: str, values: Any) -> Any:
+    """The configuration of a network of this kind, from the JSON values in a file."""
+    if kind == "transformer" and isinstance(values, dict):
+        # In older files it has a seed of initial weights, which is now that of the recipe alone.
+        values = {name: value for name, value in values.items() if name != "seed"}
+    return settings.from_dict(config_class(kind), values, "config")
 
 
 def build_network(kind: str, config: Any, prior: GPPrior, seed: int = 0) -> Network[Any]:

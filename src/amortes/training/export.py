@@ -17,7 +17,7 @@ from amortes.errors import ConfigError, FileError
 from amortes.nets.base import Network
 from amortes.prior.gp import GPPrior
 from amortes.training import settings
-from amortes.training.architectures import build_network, config_class
+from amortes.training.architectures import build_network, read_config
 from amortes.training.run import Run
 from amortes.training.tensorfile import read_tensors, write_tensors
 
@@ -83,7 +83,7 @@ def load_network(path: str | os.PathLike[str]) -> tuple[Network[Any], Card]:
     tensors, about = read_tensors(path, kind=FORMAT, version=VERSION)
     try:
         card = Card(**about)
-        config = settings.from_dict(config_class(card.network), card.config, "config")
+        config = read_config(card.network, card.config)
         prior = GPPrior.from_dict(card.prior)
         network = build_network(card.network, config, prior)
         points = card.stages["base"]["recipe"]["tasks"]["max_context"]

@@ -97,6 +97,7 @@ def train(
         learner = Learner(
             recipe, network, ranks.device, teacher=taught_by, compiled=options.compiled
         )
+        stream = TaskStream(recipe.prior, recipe.seed, recipe.tasks, corpus)
         if ranks.first:
             stack.enter_context(locked(folder))
             Run.start(
@@ -111,7 +112,7 @@ def train(
         progress = run.restore(learner) if run.newest.exists() else Progress()
         ranks.wait()
         loop = _Loop(run, learner, progress, ranks, stop)
-        return loop.go(TaskStream(recipe.prior, recipe.seed, recipe.tasks, corpus), options, report)
+        return loop.go(stream, options, report)
 
 
 class _Loop:
@@ -133,6 +134,8 @@ class _Loop:
             self.deadline = self.began + 3600.0 * options.hours
         if self.ranks.first:
             self.run.forget_after(self.learner.step)
+        if self._missed_validation():
+            self._validate()
         self._save()  # before the first step, so that a full disk shows at once
         batches = self.ranks.batches(stream, self.learner.step, self.recipe.steps, options.workers)
         reason: Reason | None = None
@@ -175,7 +178,11 @@ class _Loop:
         """Learn from one batch, this rank's share of it; returns the metrics of the whole."""
         learner = self.learner
         share, weight = self.ranks.share(task)
-        with self._kept_if_it_fails(f"batch {learner.step} {_shape(task)}"):
+        where = f"at step {learner.step}, batch {learner.step} {_shape(task)}"
+        with self._kept_if_it_fails(
+            f"{where} of seed {self.recipe.seed}",
+            "The same recipe would stop here again: start another run with a smaller lr or clip.",
+        ):
             with self.ranks.together():
                 loss, metrics = learner.forward(share)
                 (weight * loss).backward()  # type: ignore[no-untyped-call]
@@ -190,7 +197,12 @@ class _Loop:
         totals: dict[str, float] = {}
         for i, task in enumerate(self._validation_tasks):
             share, weight = self.ranks.share(task)
-            with self._kept_if_it_fails(f"validation batch {i} {_shape(task)}"):
+            where = f"in the validation after step {self.learner.step}, batch {i} {_shape(task)}"
+            with self._kept_if_it_fails(
+                f"{where} of seed {VALIDATION_SEED}",
+                "The same command validates again before it goes on; if the weights are to blame, "
+                "start another run with a smaller lr.",
+            ):
                 with self.ranks.together():
                     metrics = self.learner.validate(share)
                 means = self._combine(metrics, weight)
@@ -218,8 +230,14 @@ class _Loop:
         sums = self.ranks.sum([weight * float(value) for value in metrics.values()])
         return dict(zip(metrics, sums, strict=True))
 
+    def _missed_validation(self) -> bool:
+        """Whether the last step was to be validated, but that failed."""
+        step, lines = self.learner.step, self.run.read_metrics()
+        done = any(line["step"] == step and "validation" in line for line in lines)
+        return step > 0 and self._due(self.recipe.validate_every) and not done
+
     @contextlib.contextmanager
-    def _kept_if_it_fails(self, batch: str) -> Iterator[None]:
+    def _kept_if_it_fails(self, where: str, advice: str) -> Iterator[None]:
         """Save the state, which the block must not change, if a number in it is not finite."""
         try:
             yield
@@ -228,9 +246,8 @@ class _Loop:
             self._save()
             self.ranks.wait()  # until it is saved: torchrun ends all when the first is gone
             raise TrainingError(
-                f"{error} This happened at step {self.learner.step}, {batch} of seed "
-                f"{self.recipe.seed}. The last good state is kept in {self.run.newest}. The same "
-                "recipe would stop here again: start another run with a smaller lr or clip."
+                f"{error} This happened {where}. The last good state is kept in "
+                f"{self.run.newest}. {advice}"
             ) from error
 
     def _due(self, every: int) -> bool:

@@ -20,7 +20,7 @@ from amortes.errors import ConfigError
 from amortes.prior.gp import GPPrior
 from amortes.prior.tasks import TaskConfig
 from amortes.training import settings
-from amortes.training.architectures import config_class
+from amortes.training.architectures import config_class, read_config
 
 Stage = Literal["base", "alpha"]
 STAGES: tuple[Stage, ...] = ("base", "alpha")
@@ -92,7 +92,7 @@ class Recipe:
         """Rebuild a recipe; a `ConfigError` names the field that is wrong."""
         if not isinstance(values, dict) or "network" not in values:
             raise ConfigError(f"not a recipe: {values!r}.")
-        config = settings.from_dict(config_class(values["network"]), values["config"], "config")
+        config = read_config(values["network"], values.get("config"))
         return settings.from_dict(cls, {**values, "config": config})
 
 

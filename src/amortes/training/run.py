@@ -24,9 +24,9 @@ from torch import Tensor
 from amortes import files
 from amortes.errors import ConfigError, FileError
 from amortes.files import read_json, write_json, write_text
+from amortes.prior.differences import differences
 from amortes.training.learner import Learner, part
 from amortes.training.recipes import Recipe
-from amortes.training.settings import differences
 from amortes.training.tensorfile import read_tensors, write_tensors
 
 FORMAT, VERSION = "amortes-run", 1
@@ -194,4 +194,6 @@ def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
 
 def _settings(config: dict[str, Any]) -> dict[str, Any]:
     """What must not change while a run goes on; its base may have learnt more since then."""
-    return {"teacher": None} | config | {"base": config["base"] and config["base"]["recipe"]}
+    recipe = Recipe.from_dict(config["recipe"]).to_dict()  # older files have more or fewer fields
+    base = config["base"] and config["base"]["recipe"]
+    return {"teacher": None} | config | {"recipe": recipe, "base": base}

@@ -64,18 +64,6 @@ def setting_names(config: Any, prefix: str = "") -> list[str]:
     return names
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Lines `name: old -> new` for every leaf in which two nested dictionaries differ."""
-    lines = []
-    for name in dict.fromkeys([*old, *new]):
-        a, b = old.get(name), new.get(name)
-        if isinstance(a, Mapping) and isinstance(b, Mapping):
-            lines += differences(a, b, f"{prefix}{name}.")
-        elif a != b:
-            lines.append(f"{prefix}{name}: {a} -> {b}")
-    return lines
-
-
 def _changed(config: T, changes: Mapping[str, Any], prefix: str) -> T:
     hints = get_type_hints(type(config))
     values = {}

@@ -10,6 +10,8 @@ import torch
 
 from amortes.errors import ConfigError
 from amortes.nets.base import Network
+from amortes.prior.differences import differences
+from amortes.prior.gp import GPPrior
 from amortes.training.architectures import build_network
 from amortes.training.export import load_network
 from amortes.training.recipes import Recipe
@@ -33,14 +35,10 @@ def initial_network(recipe: Recipe, base: str | os.PathLike[str] | None = None) 
             f"base: {base} is a run of stage {source.recipe.stage}, network "
             f"{source.recipe.network}; needed is stage base, network {recipe.network}."
         )
-    if source.recipe.prior != recipe.prior:
-        raise ConfigError(
-            f"base: {base} was trained on prior {source.recipe.prior.name!r}, "
-            f"not on {recipe.prior.name!r}."
-        )
+    _require_prior(source.recipe.prior, recipe, f"base: {base}")
     weights, _ = source.weights()
     needed = {id(p) for p in network.base_parameters()}
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+    with torch.no_grad():
         for name, target in network.state_dict(keep_vars=True).items():
             fits = name in weights and weights[name].shape == target.shape
             is_buffer = not isinstance(target, torch.nn.Parameter)
@@ -51,7 +49,6 @@ def initial_network(recipe: Recipe, base: str | os.PathLike[str] | None = None) 
                     f"base: parameter {name} of {base} does not fit the configuration of this run; "
                     "give both runs the same settings for the base network."
                 )
-        torch.default_generator.manual_seed(recipe.seed)
         network.start_alpha()
     return network
 
@@ -63,9 +60,14 @@ def load_teacher(recipe: Recipe, file: str | os.PathLike[str]) -> Network[Any]:
     network, card = load_network(file)
     if "alpha" not in card.stages:
         raise ConfigError(f"teacher: the network in {file} knows no gains.")
-    if network.prior != recipe.prior:
-        raise ConfigError(
-            f"teacher: {file} was trained on prior {network.prior.name!r}, "
-            f"not on {recipe.prior.name!r}."
-        )
+    _require_prior(network.prior, recipe, f"teacher: {file}")
     return network
+
+
+def _require_prior(trained_on: GPPrior, recipe: Recipe, what: str) -> None:
+    if trained_on != recipe.prior:
+        lines = differences(trained_on.to_dict(), recipe.prior.to_dict())
+        raise ConfigError(
+            f"{what} was trained on prior {trained_on.name!r}, not on {recipe.prior.name!r}. "
+            f"Differences: {'; '.join(lines)}."
+        )

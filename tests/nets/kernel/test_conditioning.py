@@ -1,12 +1,16 @@
 import dataclasses
+from decimal import Decimal, localcontext
 
+import numpy as np
 import torch
+from torch import Tensor
 
-from amortes.nets.kernel.conditioning import condition
+from amortes.nets.kernel.conditioning import Conditioned, condition
 from amortes.nets.kernel.particles import ParticleConfig, infer_particles
 from amortes.prior.gp import PRIORS, Hyperparameters, Marginal
 from amortes.prior.posterior import exact_posterior
 from amortes.prior.tasks import TaskBatch
+from amortes.random import generator
 
 PRIOR = PRIORS["robust"]
 
@@ -98,3 +102,33 @@ def test_believing_is_observing_what_is_expected(task: TaskBatch) -> None:
     assert (believed.moments(pending).mean - expected[:, None]).square().sum() < 0.5 * apart
     alone = condition(PRIOR, particles, task.X, task.y)
     assert alone.believing() is alone
+
+
+def test_variances_without_noise_are_those_of_forty_digits() -> None:
+    points = torch.rand(1, 105, 2, generator=generator(2), dtype=torch.float64)
+    X, Xq = points[:, :100], points[:, 100:]
+    y = (3.0 * X).sin().sum(-1)
+    particles = infer_particles(PRIOR, X, y, ParticleConfig(count=4))
+    conditioned = condition(PRIOR, particles, X, y)
+    p = int(particles.log_weights.argmax())
+    variance = conditioned.moments(Xq).variance[0, p]
+    expected = _variance_in_decimals(conditioned, p, Xq)
+    assert (expected < 1e-9).sum() == 4
+    assert torch.allclose(variance, expected, rtol=0.01, atol=0.0)
+
+
+def _variance_in_decimals(conditioned: Conditioned, p: int, Xq: Tensor) -> Tensor:
+    """Posterior variances of f under particle p of the first dataset, at `1 x q x d`: `q`."""
+
+    def exact(t: Tensor) -> np.ndarray:
+        return np.asarray(np.vectorize(Decimal, otypes=[object])(t.numpy()))
+
+    hyper, n = conditioned.particles.hyper[0, p], conditioned.num_observed
+    with localcontext(prec=40):
+        points = exact(torch.cat([conditioned.X, Xq], dim=1)[0]) / exact(hyper.lengthscale)
+        r2 = ((points[:, None] - points) ** 2).sum(-1)
+        K = exact(hyper.output_variance) * np.exp(-r2 / 2) + Decimal(PRIOR.mean.scale) ** 2
+        K[range(n), range(n)] += exact(hyper.noise_sd) ** 2
+        for i in range(n):
+            K[i + 1 :, i + 1 :] -= np.outer(K[i + 1 :, i] / K[i, i], K[i, i + 1 :])
+    return torch.as_tensor(K.diagonal()[n:].astype(float))

@@ -54,12 +54,12 @@ def test_as_many_landmarks_as_candidates(task: TaskBatch) -> None:
 
 
 def test_fresh_optima_need_draws_of_their_own(task: TaskBatch) -> None:
-    conditioned = conditioned_on(task)
-    landmarks = find_landmarks(conditioned, LandmarkConfig(draws=8, optima=4))
+    conditioned, enough = conditioned_on(task), LandmarkConfig(draws=8, optima=4)
+    enough.require_fresh()
+    landmarks = find_landmarks(conditioned, enough)
     assert fresh_optima(conditioned, landmarks).x.shape == (3, 4, 2)
-    landmarks = find_landmarks(conditioned, LandmarkConfig(draws=8, optima=5))
-    with pytest.raises(ConfigError, match="at least 10, twice"):
-        fresh_optima(conditioned, landmarks)
+    with pytest.raises(ConfigError, match=r"landmarks.draws: .* at least 10, twice .* not 8"):
+        LandmarkConfig(draws=8, optima=5).require_fresh()
 
 
 def test_landmarks_come_close_to_the_true_optimum() -> None:

@@ -5,6 +5,7 @@ from torch import Tensor
 from amortes.errors import ConfigError, DataError
 from amortes.nets.base import Hint
 from amortes.nets.kernel import KernelConfig, KernelNetwork
+from amortes.nets.kernel import network as module
 from amortes.nets.kernel.landmarks import LandmarkConfig
 from amortes.nets.kernel.network import KernelState
 from amortes.nets.kernel.particles import ParticleConfig
@@ -115,6 +116,35 @@ def test_a_state_made_in_inference_mode_has_gradients_later(
     assert torch.equal(*gradients)
 
 
+def test_memory_of_the_caller_can_be_used_again(network: KernelNetwork, task: TaskBatch) -> None:
+    buffers = task.X.clone(), task.y.clone(), task.X[:, :2] / 2
+    state = network.condition(*buffers)
+    for buffer in buffers:
+        buffer.fill_(0.5)
+    fresh = network.condition(task.X, task.y, task.X[:, :2] / 2)
+    for hint in hints(task):
+        ours, theirs = (network.predict(s, task.Xq, hint) for s in (state, fresh))
+        assert torch.equal(ours.means, theirs.means)
+        assert torch.equal(ours.sds, theirs.sds)
+
+
+def test_other_pending_points_are_as_if_conditioned_anew(
+    network: KernelNetwork, task: TaskBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pendings = [None, task.Xq[:, :1], task.Xq[:, 1:4], task.X[:, :2]]
+    fresh = [network.condition(task.X, task.y, pending) for pending in pendings]
+    monkeypatch.delattr(module, "infer_particles")
+    for start in (fresh[0], fresh[2]):
+        for pending, expected in zip(pendings, fresh, strict=True):
+            state = network.with_pending(start, pending)
+            for hint in hints(task):
+                ours, theirs = (network.predict(s, task.Xq, hint) for s in (state, expected))
+                assert torch.equal(ours.means, theirs.means)
+                assert torch.equal(ours.sds, theirs.sds)
+            gains = (network.gain(s, task.Xq).mean for s in (state, expected))
+            assert torch.equal(*gains)
+
+
 def test_nothing_observed_or_asked_is_explained(network: KernelNetwork, task: TaskBatch) -> None:
     with pytest.raises(DataError, match=r"X: needs an observation, but has shape \(3, 0, 2\)"):
         network.condition(task.X[:, :0], task.y[:, :0])
@@ -138,16 +168,20 @@ def test_dtypes_are_kept_and_no_random_numbers_are_drawn(
 
 @pytest.mark.parametrize(
     "case",
-    ["one", "many", "high-d", "duplicates", "constant", "noise-free", "noisy", "far", "pool"],
-)
+    ["one", "many", "high-d", "duplicates", "constant", "noise-free", "noisy", "far", "pool",
+     "converged"],
+)  # fmt: skip
 def test_hard_data(case: str) -> None:
     prior = GPPrior(max_dim=20)
     with torch.random.fork_rng():
         torch.manual_seed(1)
         network = KernelNetwork(KernelConfig(), prior).eval()
     rng = torch.Generator().manual_seed(2)
-    n, d = {"one": (1, 1), "many": (300, 3), "high-d": (40, 20)}.get(case, (12, 2))
+    sizes = {"one": (1, 1), "many": (300, 3), "high-d": (40, 20), "converged": (120, 1)}
+    n, d = sizes.get(case, (12, 2))
     X = torch.rand(1, n, d, generator=rng, dtype=torch.float64)
+    if case == "converged":
+        X[:, 40:] = 0.3 + 1e-4 * X[:, 40:]
     y = (6 * X).sin().sum(-1)
     if case == "duplicates":
         X = X[:, :3].repeat(1, 4, 1)
@@ -162,13 +196,19 @@ def test_hard_data(case: str) -> None:
         X = X.round()
     state = network.condition(X, y, X[:, :1] + 0.1)
     Xq = torch.cat([X[:, :4], torch.rand(1, 8, d, generator=rng, dtype=torch.float64)], dim=1)
+    Xq.requires_grad_()
     x_star, f_star = torch.ones(1, d, dtype=torch.float64), y.amax(1) + 0.1
     for hint in (None, Hint(x=x_star), Hint(f=f_star), Hint(x_star, f_star)):
         predictive = network.predict(state, Xq, hint)
         assert predictive.mean.isfinite().all()
         assert (predictive.variance > 0).all()
         assert predictive.entropy().isfinite().all()
-    assert network.gain(state, Xq).mean.isfinite().all()
+        (slope,) = torch.autograd.grad(predictive.variance.log().sum(), Xq)
+        assert slope.isfinite().all()
+    gain = network.gain(state, Xq).mean
+    assert gain.isfinite().all()
+    (slope,) = torch.autograd.grad(gain.sum(), Xq)
+    assert slope.isfinite().all()
 
 
 def test_untrained_gains_are_their_estimates(network: KernelNetwork, task: TaskBatch) -> None:
@@ -206,4 +246,6 @@ def test_invalid_values_name_the_field() -> None:
         KernelConfig(gain_layers=0)
     with pytest.raises(ConfigError, match="gain_width"):
         KernelConfig(gain_width=0)
+    with pytest.raises(ConfigError, match="gain_bars: must be at least 3, not 2"):
+        KernelConfig(gain_bars=2)
     assert KernelNetwork(KernelConfig(gain_width=32), PRIORS["paper"]).config.gain_width == 32

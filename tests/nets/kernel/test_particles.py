@@ -1,5 +1,6 @@
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from amortes.errors import ConfigError
 from amortes.nets.kernel.particles import (
     FURTHEST,
     HyperPosterior,
@@ -131,3 +133,23 @@ def test_priors_of_very_little_noise(loc: float) -> None:
         particles = infer_particles(quiet, X, (y - y.mean()) / y.std(), ParticleConfig())
         assert bool(particles.log_weights.isfinite().any())
         assert not bool(particles.log_weights.isnan().any())
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [
+        ("count", [0, -1]),
+        ("prior_share", [-0.1, 1.0, math.nan, 0.97]),  # the last is all of 16
+        ("inflation", [0.0, -1.0, math.inf, math.nan]),
+        ("steps", [-1]),
+    ],
+)
+def test_invalid_values_name_the_field(field: str, values: list[Any]) -> None:
+    for value in values:
+        with pytest.raises(ConfigError, match=f"^{field}: must be .* not {value}"):
+            ParticleConfig(**{field: value})
+
+
+def test_the_least_effort_works(task: TaskBatch) -> None:
+    config = ParticleConfig(count=1, prior_share=0.0, steps=0)
+    assert infer_particles(FREE, task.X, task.y, config).log_weights.tolist() == [[0.0]] * 3

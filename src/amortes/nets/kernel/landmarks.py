@@ -56,6 +56,14 @@ class LandmarkConfig:
                 f"count: must be in 2..{candidates}, the number of candidates, not {self.count}."
             )
 
+    def require_fresh(self) -> None:
+        """Raise `ConfigError` unless `fresh_optima` finds draws that are not looked at already."""
+        if self.draws < 2 * self.optima:
+            raise ConfigError(
+                f"landmarks.draws: to learn gains it must be at least {2 * self.optima}, twice "
+                f"landmarks.optima, not {self.draws}."
+            )
+
 
 @dataclass(frozen=True)
 class Landmarks(Rivals):
@@ -123,14 +131,10 @@ def fresh_optima(conditioned: Conditioned, landmarks: Landmarks) -> Optimum:
     """As many draws of the optimum as `landmarks.optima`, but others.
 
     Their particles differ from dataset to dataset, so that on average over datasets each is drawn
-    as often as its weight says. There must be enough for both if one particle has all the weight.
+    as often as its weight says. There must be enough for both if one particle has all the weight:
+    see `LandmarkConfig.require_fresh`.
     """
     count, draws = landmarks.optima.f.shape[1], landmarks.place.shape[2]
-    if 2 * count > draws:
-        raise ConfigError(
-            f"landmarks.draws: to learn gains it must be at least {2 * count}, twice "
-            f"landmarks.optima, not {draws}."
-        )
     level = (1e3 * conditioned.y.sum(-1)).remainder(1.0)
     chosen = choose_draws(conditioned.particles.log_weights, count, draws, level, skip=count)
     return refine(conditioned, landmarks.X, landmarks.moments, landmarks.draws, *chosen)

@@ -55,9 +55,10 @@ class KernelConfig:
     gain_bars: int = 160
 
     def __post_init__(self) -> None:
-        for field in ("correction_width", "gain_width", "gain_layers"):
-            if getattr(self, field) < 1:
-                raise ConfigError(f"{field}: must be at least 1, not {getattr(self, field)}.")
+        least = {"correction_width": 1, "gain_width": 1, "gain_layers": 1, "gain_bars": 3}
+        for field, low in least.items():
+            if getattr(self, field) < low:
+                raise ConfigError(f"{field}: must be at least {low}, not {getattr(self, field)}.")
 
 
 @dataclass
@@ -108,6 +109,14 @@ class KernelNetwork(Network[KernelState]):
             pending = None if X_pending is None else _double(X_pending)
             return KernelState(condition(self.prior, particles, X64, y64, pending))
 
+    def with_pending(self, state: KernelState, X_pending: Tensor | None) -> KernelState:
+        """Keep the particles, which do not depend on pending points."""
+        known = state.conditioned
+        with _kept():
+            X = known.X[:, : known.num_observed].contiguous()
+            pending = None if X_pending is None else _double(X_pending)
+            return KernelState(condition(self.prior, known.particles, X, known.y, pending))
+
     def predict(self, state: KernelState, Xq: Tensor, hint: Hint | None = None) -> GaussianMixture:
         """Mixture of Gaussians over particles; see `Network.predict`."""
         return self._predict(state, Xq, hint, corrected=self.use_correction)
@@ -140,6 +149,7 @@ class KernelNetwork(Network[KernelState]):
     @torch.no_grad()
     def imagined_gains(self, state: KernelState, Xq: Tensor) -> Tensor:
         """Draws of the optimum that `gain` does not look at; see `Network.imagined_gains`."""
+        self.require_draws()
         conditioned, landmarks = state.conditioned, self._landmarks(state)
         sketch = Sketch(conditioned, landmarks, fresh_optima(conditioned, landmarks))
         Xq64 = Xq.double()
@@ -147,6 +157,10 @@ class KernelNetwork(Network[KernelState]):
         cross = conditioned.covariance(Xq64, at_q, landmarks.X, landmarks.moments)
         terms = [sketch.terms(name, Xq64, at_q, cross).counted for name in GAINS]
         return torch.stack(terms, dim=-1).to(Xq.dtype)
+
+    def require_draws(self) -> None:
+        """See `Network.require_draws`."""
+        self._config.landmarks.require_fresh()
 
     def gain(self, state: KernelState, Xq: Tensor, names: Sequence[str] = GAINS) -> Predictive:
         """Gains in units of the sketched ones; see `Network.gain`."""
@@ -203,9 +217,11 @@ def _kept() -> Iterator[None]:
 
 
 def _double(t: Tensor) -> Tensor:
-    """In float64, and no tensor of inference mode, through which nothing can be differentiated."""
-    t = t.double()
-    return t.clone() if t.is_inference() else t
+    """A copy in float64: the caller may use the memory again.
+
+    Made outside inference mode, for nothing can be differentiated through tensors made in it.
+    """
+    return t.to(torch.float64, copy=True, memory_format=torch.contiguous_format)
 
 
 def _queries(Xq: Tensor) -> Tensor:

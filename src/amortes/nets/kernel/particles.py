@@ -25,6 +25,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from amortes import linalg
+from amortes.errors import ConfigError
 from amortes.prior.gp import GPPrior, Hyperparameters
 from amortes.prior.kernels import correlation, radial_slope, scaled_square_distance
 
@@ -54,6 +55,23 @@ class ParticleConfig:
     prior_share: float = 0.125
     inflation: float = 1.25
     steps: int = 10
+
+    def __post_init__(self) -> None:
+        for field, low in {"count": 1, "steps": 0}.items():
+            if getattr(self, field) < low:
+                raise ConfigError(f"{field}: must be at least {low}, not {getattr(self, field)}.")
+        if not (0.0 <= self.prior_share < 1.0 and self.from_prior < self.count):
+            raise ConfigError(
+                "prior_share: must be in [0, 1) and leave a particle that is not from the prior, "
+                f"not {self.prior_share} of {self.count}."
+            )
+        if not (self.inflation > 0.0 and math.isfinite(self.inflation)):
+            raise ConfigError(f"inflation: must be positive, not {self.inflation}.")
+
+    @property
+    def from_prior(self) -> int:
+        """Number of particles that come from the prior."""
+        return round(self.prior_share * self.count)
 
 
 class HyperPosterior:
@@ -207,7 +225,7 @@ def _infer(prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig) -> Part
     posterior = HyperPosterior(prior, X, y)
     p = posterior.d + 2
     mode, fisher = find_mode(posterior, config.steps)
-    from_prior = round(config.prior_share * config.count)
+    from_prior = config.from_prior
     points = normal_points(p, config.count).to(X.dtype)
     factor = torch.linalg.cholesky(fisher)
     local = torch.linalg.solve_triangular(
