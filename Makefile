@@ -6,8 +6,8 @@ STAMP := $(VENV)/.installed
 
 # What the report on the miniature of the study must hold; LCBench and HPO-B need other data.
 FIGURES := regret regret-gp real real-gp wins win-matrix ranks runtime noise weights
-TABLES := summary regret-table real-table wins-table ranks-table standings speed-up runtime-table \
-	noise-table weights-table coverage
+TABLES := summary regret-table real-table wins-table ranks-table standings standings-counts \
+	common-seeds speed-up runtime-table noise-table weights-table coverage
 REPORT := index.html $(TABLES:%=tables/%.md) \
 	$(foreach name,$(FIGURES),figures/$(name).png figures/$(name).svg data/$(name).csv)
 
@@ -45,5 +45,5 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $@
 
-clean:
-	rm -rf $(VENV) out build dist .mypy_cache .ruff_cache .pytest_cache
+clean:  ## what the above have made; other results in out stay
+	rm -rf $(VENV) out/demo.png out/study .mypy_cache .ruff_cache .pytest_cache

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from amortes.bench.protocol import Method, MethodFactory, Problem, Step
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, FileError
 from amortes.random import generator
 
 
@@ -80,11 +80,13 @@ KINDS: dict[str, type[RandomSearch]] = {"random": RandomSearch, "slow": Slow, "f
 class FakeFactory:
     """Makes methods; those called slow have weights, which the environment tells."""
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
+    def __init__(self, kind: str, weights: str) -> None:
+        self.kind, self.weights = kind, weights
 
     @property
     def digest(self) -> str:
+        if self.weights:
+            raise FileError(f"no {self.weights}")
         return os.environ.get("AMORTES_TEST_WEIGHTS", "") if self.kind == "slow" else ""
 
     def __call__(self, problem: Problem, seed: int) -> Method:
@@ -92,8 +94,8 @@ class FakeFactory:
 
 
 def fake_method(name: str) -> MethodFactory:
-    kind = name.partition("@")[0]
+    kind, _, weights = name.partition("@")
     if kind not in KINDS:
         raise ConfigError(f"method: no {name!r}")
 
-    return FakeFactory(kind)
+    return FakeFactory(kind, weights)

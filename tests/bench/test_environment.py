@@ -45,3 +45,9 @@ def test_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert commit() == clean
     file.write_text("changed = True")
     assert commit() == f"{clean}+"
+    (tmp_path / ".gitignore").write_text(".venv/")
+    (tmp_path / ".venv").mkdir()
+    installed = tmp_path / ".venv" / "__init__.py"
+    installed.write_text("")
+    monkeypatch.setattr(amortes, "__file__", str(installed))
+    assert commit() == ""  # that of another project

@@ -52,7 +52,8 @@ def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
         assert (row["problem"], row["d"], row["noise_sd"]) == ("bowl2", 2, 0.1)
         assert (row["method"], row["seed"], row["threads"]) == ("random", 0, 1)
         assert (row["version"], row["commit"]) == ("1.2", "abc+")
-        assert row["weights"] == folder.weights(run) == "0a1b"
+        assert row["weights"] == "0a1b"
+    assert folder.weights() == {"random": {"0a1b"}}
 
 
 def test_unknown_regret_is_empty(tmp_path: Path) -> None:
@@ -96,6 +97,7 @@ def test_a_longer_run_counts_a_shorter_or_damaged_one_does_not(tmp_path: Path) -
     [file] = (tmp_path / "runs").iterdir()
     file.write_text("something else\n")
     assert not folder.finished(run)
+    assert folder.weights() == {}
     assert table(folder.merge()) == []
 
 
@@ -105,9 +107,9 @@ def test_runs_from_before_weights_were_recorded(tmp_path: Path) -> None:
     old = [header.removesuffix(",weights"), *(line.removesuffix(",0a1b") for line in lines)]
     folder.put(run, "\n".join(old) + "\n")
     assert folder.finished(run)
-    assert folder.weights(run) == ""
-    assert folder.weights(new) is None
+    assert folder.weights() == {"random": {""}}
     folder.put(new, text_of(new))
+    assert folder.weights() == {"random": {"", "0a1b"}}
     rows = folder.rows()
     assert table(folder.merge()) == as_text(rows)
     assert [row["weights"] for row in rows] == [""] * 3 + ["0a1b"] * 3

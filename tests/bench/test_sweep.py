@@ -114,6 +114,8 @@ def test_runs_with_other_weights_are_not_mixed(
     before = changed(tmp_path)
     with pytest.raises(ConfigError, match=r"slow \(then old, now new\)"):
         do(tmp_path, runs_of("random", "slow", seeds=3))
+    with pytest.raises(ConfigError, match=r"slow \(then old, now new\)"):  # nor as other seeds
+        do(tmp_path, [run for run in runs_of("slow", seeds=4) if run.seed > 1])
     assert changed(tmp_path) == before
     assert do(tmp_path, runs_of("random", seeds=3)).made == 2
 

@@ -10,7 +10,7 @@ from amortes.bench.suites import SUITES
 from amortes.cli.bench import bench
 from amortes.cli.bench_run import SUITES as NAMES
 from amortes.cli.console import EXIT_FAILED_CHECK, EXIT_USAGE
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, FileError
 from tests.bench.fake import fake_method
 
 pytest.importorskip("botorch")
@@ -89,6 +89,8 @@ def test_wrong_use_is_found_before_anything_runs(tmp_path: Path) -> None:
         invoke("--suite", "mini", "--methods", "random,magic", "--out", out)
     with pytest.raises(ConfigError, match="no 'brannin' here"):
         invoke("--problems", "brannin", "--out", out)
+    with pytest.raises(FileError, match="nope"):
+        invoke("--suite", "mini", "--methods", "random,slow@nope", "--out", out)
     assert not out.exists()
 
 

@@ -89,7 +89,13 @@ def test_figure_is_written(
     assert output.read_text().startswith("<?xml")
 
 
-@pytest.mark.parametrize("cells", ["1", "1:2:3", "a:b", ""])
+def test_a_wrong_format_is_found_before_the_work(tmp_path: Path) -> None:
+    result = CliRunner().invoke(evaluate, ["figure", "absent", "-o", str(tmp_path / "x.foo")])
+    assert result.exit_code == click.UsageError.exit_code
+    assert "must end in .png" in result.output
+
+
+@pytest.mark.parametrize("cells", ["1", "1:2:3", "a:b", "", "1:5,1:0", "1:-2", "0:5"])
 def test_wrong_cells_are_explained(weights: tuple[Path, Path], cells: str) -> None:
     result = CliRunner().invoke(evaluate, ["base", str(weights[0]), "--cells", cells])
     assert result.exit_code == click.UsageError.exit_code

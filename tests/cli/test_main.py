@@ -33,6 +33,7 @@ def test_help_does_not_wait_for_torch() -> None:
     ("raised", "code", "words"),
     [
         (DataError("y has [ray] NaN"), 3, "y has [ray] NaN"),
+        (PermissionError(13, "Permission denied", "/out"), 3, "Permission denied: '/out'"),
         (KeyboardInterrupt(), 130, "again to go on"),
         (click.UsageError("no such option"), 2, "no such option"),
         (None, 0, ""),

@@ -92,6 +92,11 @@ def test_too_many_tasks(tmp_path: Path) -> None:
         compute(tmp_path, [(1, 3)], 17)
 
 
+def test_too_many_dimensions(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"brute force is for .* d=3"):
+        compute(tmp_path, [(1, 3), (3, 8)], 1)
+
+
 @pytest.mark.parametrize("name", ["paper", "robust"])
 def test_tasks_in_one_dimension_are_shipped(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

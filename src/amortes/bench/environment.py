@@ -22,8 +22,11 @@ PACKAGES = ("torch", "botorch", "gpytorch", "jax", "numpyro", "optuna", "scikit-
 
 def commit() -> str:
     """The commit of the checkout that amortes is imported from, "+" if changed; "" if none."""
-    folder = Path(amortes.__file__).parent
+    file = Path(amortes.__file__)
+    folder = file.parent
     try:
+        # An installed package may lie in the ignored environment of another project.
+        _git(folder, "ls-files", "--error-unmatch", file.name)
         head = _git(folder, "rev-parse", "--short=12", "HEAD")
         # Tests and notes may change without changing results.
         return head + ("+" if _git(folder, "status", "--porcelain", "--", ".") else "")

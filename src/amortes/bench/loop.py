@@ -10,7 +10,6 @@ value. Of a pool without noise, that is the best point observed, as users would 
 """
 
 import contextlib
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,7 @@ from torch import Tensor
 
 from amortes.bench.protocol import MethodFactory, Problem, Step
 from amortes.errors import ConfigError, DataError
-from amortes.random import derive_seeds
+from amortes.random import derive_seeds, hashed
 from amortes.threads import single_thread
 
 _POINTS, _NOISE, _GLOBAL = range(3)  # streams of random numbers of a run
@@ -139,5 +138,4 @@ def _stream(problem: Problem, seed: int, purpose: int) -> np.random.Generator:
 
 
 def _key(problem: Problem, seed: int, purpose: int) -> int:
-    name = int.from_bytes(hashlib.sha256(problem.name.encode()).digest()[:8])
-    return int(derive_seeds(name, seed, purpose, count=1)[0])
+    return int(derive_seeds(hashed(problem.name), seed, purpose, count=1)[0])

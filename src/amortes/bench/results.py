@@ -22,9 +22,11 @@ Files are written whole or not at all, by one process, which holds a lock on the
 import contextlib
 import csv
 import io
+import itertools
 import json
 import os
 import urllib.parse
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,10 +127,13 @@ class ResultsFolder:
         rows = self._rows(self._run_file(run))
         return max((int(row["iteration"]) for row in rows), default=0)
 
-    def weights(self, run: Run) -> str | None:
-        """Digest of the weights that a run was made with, empty if unknown; None without a run."""
-        rows = self._rows(self._run_file(run))
-        return rows[0]["weights"] if rows else None
+    def weights(self) -> dict[str, set[str]]:
+        """Digests of the weights that the runs of each method were made with; empty if unknown."""
+        digests: dict[str, set[str]] = defaultdict(set)
+        for path in self._run_files():
+            for row in itertools.islice(self._rows(path), 1):  # all rows of a run say the same
+                digests[row["method"]].add(row["weights"])
+        return dict(digests)
 
     def failed(self, run: Run) -> bool:
         """Whether the run was tried in vain."""
@@ -150,10 +155,7 @@ class ResultsFolder:
 
     def rows(self, runs: Iterable[Run] | None = None) -> list[dict[str, Any]]:
         """Rows of all finished runs, or of these, sorted, with numbers as numbers."""
-        if runs is None:
-            files = sorted((self.path / "runs").glob("*.csv"))
-        else:
-            files = [self._run_file(run) for run in runs]
+        files = self._run_files() if runs is None else [self._run_file(run) for run in runs]
         found = [_typed(row) for file in files for row in self._rows(file)]
         return sorted(
             found, key=lambda r: [r[k] for k in ("problem", "method", "seed", "iteration")]
@@ -161,11 +163,10 @@ class ResultsFolder:
 
     def merge(self) -> Path:
         """Write results.csv from all finished runs."""
-        files = sorted((self.path / "runs").glob("*.csv"))
         target = self.path / RESULTS
         with atomic_path(target) as temporary, temporary.open("w", encoding="utf-8") as file:
             file.write(",".join(COLUMNS) + "\n")
-            for text in (path.read_text(encoding="utf-8") for path in files):
+            for text in (path.read_text(encoding="utf-8") for path in self._run_files()):
                 header, _, rows = text.partition("\n")
                 if header == ",".join(COLUMNS):
                     file.write(rows)
@@ -189,15 +190,17 @@ class ResultsFolder:
     def _run_file(self, run: Run) -> Path:
         return self.path / "runs" / f"{run.filename}.csv"
 
-    def _rows(self, path: Path) -> list[dict[str, str]]:
+    def _run_files(self) -> list[Path]:
+        return sorted((self.path / "runs").glob("*.csv"))
+
+    def _rows(self, path: Path) -> Iterator[dict[str, str]]:
         """Rows of the file of a run; none if there is none, or it has other columns."""
-        try:
-            with path.open(encoding="utf-8", newline="") as file:
-                reader = csv.DictReader(file)
-                known = tuple(reader.fieldnames or ()) in (COLUMNS, _WITHOUT_WEIGHTS)
-                return [_whole(row) for row in reader] if known else []
-        except FileNotFoundError:
-            return []
+        if not path.is_file():
+            return
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            if tuple(reader.fieldnames or ()) in (COLUMNS, _WITHOUT_WEIGHTS):
+                yield from map(_whole, reader)
 
 
 def _whole(row: Mapping[str, str]) -> dict[str, str]:

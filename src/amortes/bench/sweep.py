@@ -79,7 +79,7 @@ def sweep(
     with results.locked():
         results.clear_temporary()
         digests = _digests(runs, method_maker)
-        unknown = _check_weights(results, runs, digests)
+        unknown = _check_weights(results, digests)
         missing = [run for run in runs if not results.finished(run)]
         todo = [run for run in missing if retry_failed or not results.failed(run)]
         commit = write_environment(results.path / ENVIRONMENT)["commit"]
@@ -121,23 +121,27 @@ def _digests(runs: Sequence[Run], method_maker: MethodMaker) -> dict[str, str]:
     return digests
 
 
-def _check_weights(
-    results: ResultsFolder, runs: Sequence[Run], digests: Mapping[str, str]
-) -> list[str]:
-    """Refuse runs that were made with other weights; methods of which that is unknown."""
+def _check_weights(results: ResultsFolder, digests: Mapping[str, str]) -> list[str]:
+    """Refuse a folder with runs of other weights; methods of which that is unknown.
+
+    All runs of a method that are there count, also those that are not asked for now.
+    """
     changed: dict[str, str] = {}
-    unknown: dict[str, str] = {}
-    for run in runs:
-        now, then = digests.get(run.method, ""), results.weights(run)
-        if now and then is not None and then != now:
-            (changed if then else unknown)[run.method] = f"{run.method} (then {then}, now {now})"
+    unknown = []
+    there = results.weights()
+    for method, now in digests.items():
+        then = there.get(method, set()) - {now} if now else set()
+        if others := sorted(then - {""}):
+            changed[method] = f"{method} (then {', '.join(others)}, now {now})"
+        elif then:
+            unknown.append(method)
     if changed:
         raise ConfigError(
             f"Runs in {results.path} were made with weights that have changed since: "
             f"{', '.join(changed.values())}. Choose another folder for the results, or delete the "
             f"runs of {', '.join(changed)} in {results.path / 'runs'} to make them anew."
         )
-    return list(unknown)
+    return unknown
 
 
 def _keep(results: ResultsFolder, run: Run, data: bytes) -> Path | None:

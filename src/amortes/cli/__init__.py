@@ -53,7 +53,7 @@ def main() -> None:
     except (KeyboardInterrupt, click.Abort):
         ERR.print("[yellow]Interrupted.[/] Start the same command again to go on.")
         sys.exit(EXIT_INTERRUPTED)
-    except AmortesError as error:
+    except (AmortesError, OSError) as error:
         ERR.print("[red]Error:[/]", end=" ")
         ERR.print(str(error), markup=False, soft_wrap=True)
         sys.exit(EXIT_ERROR)

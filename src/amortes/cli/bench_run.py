@@ -115,11 +115,12 @@ def run(
 
 
 def _check(runs: "list[Run]") -> None:
-    """Find unknown methods, missing data and packages now rather than in every run."""
+    """Find unknown methods, missing weights, data and packages now rather than in every run."""
     from amortes.bench.problems.registry import make_problem
+    from amortes.bench.protocol import weights_digest
     from amortes.bench.sweep import named_method
 
     for method in dict.fromkeys(run.method for run in runs):
-        named_method(method)
+        weights_digest(named_method(method))
     for problem in {run.problem.partition("-")[0]: run.problem for run in runs}.values():
         make_problem(problem)

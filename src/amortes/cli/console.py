@@ -32,8 +32,10 @@ ERR = Console(stderr=True)
 
 EXIT_FAILED_CHECK = 1  # the command worked, and what it checked is not in order
 EXIT_USAGE = 2  # click's own
-EXIT_ERROR = 3  # an AmortesError: the message says what to do
+EXIT_ERROR = 3  # an AmortesError, or one of the system: the message says what is wrong
 EXIT_INTERRUPTED = 130  # Ctrl-C or SIGTERM, as shells have it
+
+FORMATS = ("", ".png", ".svg", ".pdf")  # of figures; without a suffix it is PNG
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
@@ -47,6 +49,25 @@ def set_option(what: str) -> Callable[[Command], Command]:
         metavar="NAME=VALUE",
         help=f"Change a setting of {what}; may be repeated. A wrong name lists all there are.",
     )
+
+
+def figure_option(default: str) -> Callable[[Command], Command]:
+    """`--output FILE` of a figure; a format that cannot be written is found before any work."""
+    return click.option(
+        "-o",
+        "--output",
+        default=default,
+        show_default=True,
+        type=click.Path(dir_okay=False, path_type=Path),
+        callback=_check_format,
+        help="PNG, SVG or PDF.",
+    )
+
+
+def _check_format(ctx: click.Context, param: click.Parameter, value: Path) -> Path:
+    if value.suffix.lower() not in FORMATS:
+        raise click.BadParameter(f"{value} must end in .png, .svg or .pdf.")
+    return value
 
 
 def progress(unit: str) -> Progress:

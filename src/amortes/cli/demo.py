@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.table import Table
 
 from amortes.bench.demo import METHODS, Runner, draw_regrets, race
-from amortes.cli.console import ERR, OUT, write_figure
+from amortes.cli.console import ERR, OUT, figure_option, write_figure
 from amortes.command.view import sparkline
 
 REFRESH = 0.2
@@ -21,8 +21,7 @@ REFRESH = 0.2
               help="Evaluations of each method.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True,
               help="Races, each with its own initial points and noise.")  # fmt: skip
-@click.option("-o", "--output", default="out/demo.png", show_default=True,
-              type=click.Path(dir_okay=False, path_type=Path), help="PNG, SVG or PDF.")  # fmt: skip
+@figure_option("out/demo.png")
 def demo(evaluations: int, seeds: int, output: Path) -> None:
     """Optimise a noisy function in six dimensions: JES beside LogEI and random search.
 

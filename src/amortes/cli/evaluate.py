@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from amortes.cli.console import json_option, progress, show_rows, write_figure
+from amortes.cli.console import figure_option, json_option, progress, show_rows, write_figure
 from amortes.cli.evaluate_bo import bo
 from amortes.cli.weights import Weights
 from amortes.errors import FileError
@@ -44,9 +44,14 @@ def _parse_cells(
     if value is None:
         return None
     try:
-        return [(int(d), int(n)) for d, n in (cell.split(":") for cell in value.split(","))]
+        cells = [(int(d), int(n)) for d, n in (cell.split(":") for cell in value.split(","))]
     except ValueError:
-        raise click.BadParameter(f"{value!r} is not a list of d:n, as in 1:5,4:20.") from None
+        cells = []
+    if min((min(cell) for cell in cells), default=0) < 1:
+        raise click.BadParameter(
+            f"{value!r} is not a list of d:n with d and n of at least 1, as in 1:5,4:20."
+        )
+    return cells
 
 
 @click.group()
@@ -210,8 +215,7 @@ def alpha(
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
 @click.option("--context", default=8, show_default=True, type=click.IntRange(1, 200),
               help="Observations of the function.")  # fmt: skip
-@click.option("-o", "--output", default="out/figure.png", show_default=True,
-              type=click.Path(dir_okay=False, path_type=Path), help="PNG, SVG or PDF.")  # fmt: skip
+@figure_option("out/figure.png")
 def figure(weights: Path, seed: int, context: int, output: Path) -> None:
     """Draw the paper's figure: predictions and acquisitions for a function in one dimension.
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from amortes.cli.console import write_figure
+from amortes.cli.console import figure_option, write_figure
 
 
 @click.command()
@@ -12,8 +12,7 @@ from amortes.cli.console import write_figure
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
 @click.option("--context", default=20, show_default=True, type=click.IntRange(1, 200),
               help="Points of the synthetic trace.")  # fmt: skip
-@click.option("-o", "--output", default="out/prior.png", show_default=True,
-              type=click.Path(dir_okay=False, path_type=Path), help="PNG, SVG or PDF.")  # fmt: skip
+@figure_option("out/prior.png")
 def show(name: str, seed: int, context: int, output: Path) -> None:
     """Draw sample paths with their maxima in one and two dimensions, and a trace over each.
 

@@ -13,6 +13,7 @@ from rich.progress import Progress
 from amortes.cli.console import (
     ERR,
     Command,
+    figure_option,
     json_option,
     progress,
     set_option,
@@ -251,8 +252,7 @@ def bench(
 
 @train.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--output", default="out/curves.png", show_default=True,
-              type=click.Path(dir_okay=False, path_type=Path), help="PNG, SVG or PDF.")  # fmt: skip
+@figure_option("out/curves.png")
 def curves(runs: tuple[Path, ...], output: Path) -> None:
     """Draw the learning curves of one or more RUNS; they may still be going on.
 

@@ -86,6 +86,9 @@ def alpha_tasks(
     """
     if not 1 <= count <= MAX_TASKS:
         raise ConfigError(f"tasks: must be in 1..{MAX_TASKS}, not {count}.")
+    for d, _ in cells:
+        if d not in QUERIES_PER_AXIS:
+            raise ConfigError(f"cells: brute force is for d in 1, 2 only, not for d={d}.")
     config = config or BruteForceConfig()
     task_config = TaskConfig(batch_size=MAX_TASKS)
     settings = {

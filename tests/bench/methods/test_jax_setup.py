@@ -6,7 +6,12 @@ import pytest
 import threadpoolctl  # type: ignore[import-untyped]
 
 from amortes.bench.methods import jax_setup
-from amortes.bench.methods.jax_setup import ONE_THREAD, jax_for_benchmarks
+from amortes.bench.methods.jax_setup import (
+    FORGET_EVERY,
+    ONE_THREAD,
+    forget_now_and_then,
+    jax_for_benchmarks,
+)
 
 
 def blas_threads() -> set[int]:
@@ -43,3 +48,11 @@ def test_one_thread_of_xla_unless_the_user_has_said_otherwise(
 def test_compiled_code_is_kept() -> None:
     with jax_for_benchmarks():
         assert jax.config.jax_compilation_cache_dir is not None
+
+
+def test_compiled_code_leaves_memory_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    forgotten: list[None] = []
+    monkeypatch.setattr(jax, "clear_caches", lambda: forgotten.append(None))
+    for _ in range(3 * FORGET_EVERY):
+        forget_now_and_then()
+    assert len(forgotten) == 3

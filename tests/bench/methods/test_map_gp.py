@@ -41,3 +41,19 @@ def test_the_mean_is_that_of_the_textbook() -> None:
     K = kernel(X, X) + model.likelihood.noise.detach() * torch.eye(9, dtype=torch.float64)
     expected = constant + kernel(Xq, X) @ torch.linalg.solve(K, z - constant)
     torch.testing.assert_close(posterior_mean(model)(Xq).detach(), expected, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(("acquisition", "most"), [("logei", 1024), ("gibbon", 1024), ("jes", 128)])
+def test_points_are_scored_in_chunks(
+    acquisition: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = []
+
+    def score(X: torch.Tensor) -> torch.Tensor:
+        sizes.append(len(X))
+        return X[:, 0, 0]
+
+    method, X = MapGP(Quadratic(2, pool=1100), 0, acquisition), torch.eye(2, dtype=torch.float64)
+    monkeypatch.setattr(method, "_acquisition", lambda model, X: score)
+    method.search(fit_map(X, X[:, 0], seed=0), X, seed=0)
+    assert max(sizes) == most

@@ -65,7 +65,9 @@ def test_samples_arrive_in_the_model_unclamped() -> None:
 @pytest.mark.slow
 def test_nuts_agrees_with_sequential_monte_carlo() -> None:
     X, y = data(8, 2)
-    check_agreement(X, y, draw_hyperparameters(X, y, seed=0, samples=4096))
+    with jax_for_benchmarks():
+        draws = draw_hyperparameters(X, y, seed=0, samples=4096)
+    check_agreement(X, y, draws)
 
 
 @pytest.mark.slow

@@ -39,6 +39,9 @@ def test_recommends_by_a_model_rather_than_the_luckiest_observation() -> None:
     assert torch.equal(exact, x[18])
 
 
-def test_other_seeds_give_other_points() -> None:
+def test_other_seeds_and_problems_give_other_points() -> None:
     one, two = (run(RandomSearch, Quadratic(2), 1, seed)[0].x for seed in (0, 1))
     assert not torch.equal(one, two)
+    other = Quadratic(2)
+    other.name = "another"
+    assert not torch.equal(run(RandomSearch, other, 1)[0].x, one)

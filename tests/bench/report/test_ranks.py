@@ -82,10 +82,27 @@ def test_regret_in_units_of_the_initial_one() -> None:
         run("hpob-1-b", "jes", 0, [0, 0, 0], regret=[0.1, 0.1, 0.1]),
         run("hpob-1-b", "mes", 0, [0, 0, 0], regret=[0.1, 0.0, 0.0]),
         run("hpob-1-c", "jes", 0, [0, 0, 0], regret=[0.0, 0.0, 0.0]),
+        run("hpob-1-c", "mes", 0, [0, 0, 0], regret=[0.0, 0.0, 0.0]),
         run("hpob-1-d", "jes", 0, [0, 0, 0]),
+        run("hpob-1-d", "mes", 0, [0, 0, 0]),
     )
     curves = normalised_regret(sweep, sweep.problems)
     assert curves["jes"].mean == pytest.approx([1.0, 0.75, 0.5])
     assert curves["mes"].mean == pytest.approx([1.0, 0.5, 0.125])
     assert curves["jes"].error == pytest.approx([0.0, 0.25, 0.5])
     assert not math.isnan(curves["mes"].mean[0])
+
+
+def test_regret_is_compared_on_the_same_cells() -> None:
+    cells = [("hpob-1-a", 0), ("hpob-1-a", 1), ("hpob-1-b", 0)]
+    both = [run(p, m, s, [0, 0], regret=[2.0, 1.0]) for p, s in cells for m in ("jes", "mes")]
+    sweep = results(
+        *both,
+        run("hpob-1-a", "mes", 2, [0, 0], regret=[8.0, 8.0]),  # a seed of one method
+        run("hpob-1-c", "mes", 0, [0, 0], regret=[2.0, 2.0]),  # a task of one method
+        run("hpob-1-a", "random", 0, [0, 0], regret=[2.0, 2.0]),  # too few to take part
+    )
+    curves = normalised_regret(sweep, sweep.problems)
+    assert list(curves) == ["mes", "jes"]
+    for curve in curves.values():
+        assert curve.mean == pytest.approx([1.0, 0.5])

@@ -68,6 +68,16 @@ def test_files(report: tuple[Path, list[Path]]) -> None:
     assert (folder / "tables" / "runtime-table.md").read_text().startswith("**Seconds per iter")
 
 
+def test_what_only_an_older_report_had_is_removed(study: Study, tmp_path: Path) -> None:
+    mine = tmp_path / "tables" / "mine.md"
+    mine.parent.mkdir()
+    mine.touch()
+    write_report(replace(study, traces=study.results), tmp_path)
+    assert (tmp_path / "figures" / "traces.png").is_file()
+    written = write_report(study, tmp_path)
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} == {mine, *written}
+
+
 def test_the_page_needs_nothing_else(page: Page) -> None:
     assert not page.all("link")
     assert not page.all("img")

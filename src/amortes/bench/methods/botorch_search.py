@@ -25,8 +25,8 @@ from amortes.bench.methods.model_based import highest_unseen, in_chunks
 
 CANDIDATES = 1024
 """Points at which GIBBON thinks of the maximum value; of a pool, as many random ones."""
-CHUNK = 128
-"""Points scored at once, to save memory."""
+CHUNK, CHUNK_OF_MANY = 1024, 128
+"""Points scored at once by one process, and by many: docs/log.md, "Points scored at once"."""
 PATH_RESTARTS = 8
 """Starts per sampled function. BoTorch's 20 took 3.4 times as long for 64 functions (Hartmann-6,
 n = 20) and raised their maxima by 0.003 standard deviations of y on average."""
@@ -42,12 +42,12 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def best_candidate(
-    acquisition: AcquisitionFunction, d: int, pool: Tensor | None, X: Tensor
+    acquisition: AcquisitionFunction, d: int, pool: Tensor | None, X: Tensor, chunk: int
 ) -> Tensor:
-    """The point to evaluate next, `d`, after X, scoring at most `CHUNK` points at once."""
+    """The point to evaluate next, `d`, after X, scoring at most `chunk` points at once."""
     if pool is not None:
-        return highest_unseen(in_chunks(pointwise(acquisition), CHUNK), pool, X)
-    limits = {"init_batch_limit": CHUNK, "batch_limit": CHUNK}
+        return highest_unseen(in_chunks(pointwise(acquisition), chunk), pool, X)
+    limits = {"init_batch_limit": chunk, "batch_limit": chunk}
     candidate, _ = optimize_acqf(
         acquisition,
         unit_bounds(d),

@@ -27,11 +27,18 @@ from torch import Tensor
 
 from amortes.acquisition.pool import Score, evaluate
 from amortes.acquisition.units import Units
-from amortes.bench.methods.botorch_search import best_candidate, candidates, optima, seeded
+from amortes.bench.methods.botorch_search import (
+    CHUNK_OF_MANY,
+    best_candidate,
+    candidates,
+    optima,
+    seeded,
+)
 from amortes.bench.methods.ensemble_gains import EnsembleGibbon, EnsemblePES
+from amortes.bench.methods.jax_setup import forget_now_and_then
 from amortes.bench.methods.model_based import ModelBased
 from amortes.bench.methods.paper_gp import PaperGP, fit
-from amortes.bench.protocol import Problem
+from amortes.bench.protocol import Problem, Step
 
 MAXIMA, OPTIMA = 64, 4
 
@@ -43,6 +50,12 @@ class FullyBayesian(ModelBased[PaperGP]):
         super().__init__(problem, seed)
         self.acquisition = acquisition
 
+    def step(self, X: Tensor, y: Tensor) -> Step:
+        """As of all methods with a model; what JAX forgets afterwards is nobody's time."""
+        step = super().step(X, y)
+        forget_now_and_then()
+        return step
+
     def fit(self, X: Tensor, y: Tensor, seed: int) -> PaperGP:
         """Sample hyperparameters by NUTS."""
         with seeded(seed):
@@ -52,7 +65,7 @@ class FullyBayesian(ModelBased[PaperGP]):
         """Maximise the acquisition by BoTorch's search."""
         with seeded(seed):
             acquisition = self._acquisition(model, X)
-            return best_candidate(acquisition, self.d, self.pool, X)
+            return best_candidate(acquisition, self.d, self.pool, X, CHUNK_OF_MANY)
 
     def mean(self, model: PaperGP) -> Score:
         """The posterior mean of standardised y."""

@@ -21,9 +21,9 @@ from amortes.files import cache_folder
 
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 FORGET_EVERY = 20
-"""Uses of JAX after which compiled code leaves memory; a process died after about 120."""
+"""Fits after which compiled code leaves memory; a process died after about 120."""
 
-_uses = itertools.count(1)
+_fits = itertools.count(1)
 
 
 @contextlib.contextmanager
@@ -37,7 +37,11 @@ def jax_for_benchmarks() -> Iterator[None]:
     # LAPACK routines of XLA are those of SciPy, whose threads no JAX setting limits.
     with threadpoolctl.threadpool_limits(1, user_api="blas"), jax.enable_x64(True):
         yield
-    if next(_uses) % FORGET_EVERY == 0:
+
+
+def forget_now_and_then() -> None:
+    """Let compiled code leave memory every `FORGET_EVERY` calls; called after a fit, untimed."""
+    if next(_fits) % FORGET_EVERY == 0:
         jax.clear_caches()
 
 

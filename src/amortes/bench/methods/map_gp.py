@@ -26,7 +26,14 @@ from torch import Tensor
 
 from amortes.acquisition.pool import Score, evaluate
 from amortes.acquisition.units import Units
-from amortes.bench.methods.botorch_search import best_candidate, candidates, optima, seeded
+from amortes.bench.methods.botorch_search import (
+    CHUNK,
+    CHUNK_OF_MANY,
+    best_candidate,
+    candidates,
+    optima,
+    seeded,
+)
 from amortes.bench.methods.model_based import ModelBased
 from amortes.bench.protocol import Problem
 
@@ -48,7 +55,9 @@ class MapGP(ModelBased[SingleTaskGP]):
         """Maximise the acquisition by BoTorch's search."""
         with seeded(seed):
             acquisition = self._acquisition(model, X)
-            return best_candidate(acquisition, self.d, self.pool, X)
+            # JES conditions a process on each of its optima.
+            chunk = CHUNK_OF_MANY if self.acquisition == "jes" else CHUNK
+            return best_candidate(acquisition, self.d, self.pool, X, chunk)
 
     def mean(self, model: SingleTaskGP) -> Score:
         """The posterior mean of standardised y."""

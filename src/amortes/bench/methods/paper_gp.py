@@ -100,16 +100,18 @@ def fit(X: Tensor, y: Tensor, seed: int) -> PaperGP:
 def draw_hyperparameters(
     X: np.ndarray, y: np.ndarray, seed: int, samples: int = SAMPLES
 ) -> dict[str, np.ndarray]:
-    """`samples` successive draws of lengthscale, `samples x d`, noise_sd and mean, `samples`."""
+    """`samples` successive draws of lengthscale, `samples x d`, noise_sd and mean, `samples`.
+
+    Needs `jax_for_benchmarks` around it.
+    """
     n, d = X.shape
     more = -n % PADDING
     X = np.concatenate([X, np.zeros((more, d))])
     y = np.concatenate([y, np.zeros(more)])
     known = np.arange(n + more) < n
-    with jax_for_benchmarks():
-        chain = _chain(samples)
-        chain.run(jax.random.PRNGKey(seed), *map(jnp.asarray, (X, y, known.astype(np.float64))))
-        return {name: np.asarray(values) for name, values in chain.get_samples().items()}
+    chain = _chain(samples)
+    chain.run(jax.random.PRNGKey(seed), *map(jnp.asarray, (X, y, known.astype(np.float64))))
+    return {name: np.asarray(values) for name, values in chain.get_samples().items()}
 
 
 @functools.cache

@@ -17,7 +17,7 @@ from torch import Tensor
 from amortes.bench.methods.map_gp import fit_map, posterior_mean
 from amortes.bench.methods.model_based import highest_unseen, recommend, timed
 from amortes.bench.protocol import Problem, Step
-from amortes.random import generator
+from amortes.random import generator, hashed
 
 
 class RandomSearch:
@@ -41,7 +41,7 @@ class RandomSearch:
         )
 
     def _draw(self, X: Tensor) -> Tensor:
-        rng = generator(self.seed, len(X))
+        rng = generator(hashed(self.problem.name), self.seed, len(X))
         if self.pool is None:
             return torch.rand(self.problem.d, generator=rng, dtype=torch.float64)
         return highest_unseen(lambda Xq: torch.rand(len(Xq), generator=rng), self.pool, X)

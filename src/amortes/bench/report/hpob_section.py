@@ -131,7 +131,7 @@ def _rank_table(ranks: Curves, fields: Mapping[str, Field]) -> Table:
 
 def _field_notes(fields: Mapping[str, Field]) -> list[str]:
     return [
-        f"{panel_label(space)}: not ranked, for too few runs: "
+        f"{panel_label(space)}: left out, for too few runs: "
         f"{join(parse_method(m).label for m in field.left_out)}."
         for space, field in fields.items()
         if field.left_out

@@ -3,7 +3,8 @@
 Within a (problem, seed), methods are ranked by the value of their recommendation (1 is best, ties
 share the mean of their places). Ranks are averaged over the seeds of a problem, then over problems,
 so that each task counts once; standard errors are over problems, or over seeds if there is but one.
-A rank depends on who else takes part: only cells where all methods were run are used.
+A rank depends on who else takes part, and regret on the task: only cells where all methods were run
+are used.
 """
 
 from collections import defaultdict
@@ -14,7 +15,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from amortes.bench.report.curves import Curve, align, average
-from amortes.bench.report.results import Floats, Ints, Results
+from amortes.bench.report.results import Floats, Ints, Results, Run
 from amortes.bench.report.statistics import mean_and_error
 from amortes.bench.report.wins import last_common
 
@@ -97,18 +98,22 @@ def rank_curves(results: Results, problems: Sequence[str]) -> tuple[dict[str, Cu
 def normalised_regret(results: Results, problems: Sequence[str]) -> dict[str, Curve]:
     """Regret as a share of what the initial points leave, averaged over tasks.
 
-    The unit of a task is the mean regret of all its runs at their first iteration. A task whose
-    initial points always contain the best one says nothing and is left out.
+    Methods and cells are those of `field_of`. The unit of a task is the mean regret of all its runs
+    at their first iteration. A task whose initial points always contain the best one says nothing
+    and is left out.
     """
+    field = field_of(results, problems)
+    by_problem: dict[str, list[Run]] = defaultdict(list)
+    for problem, seed in field.cells:
+        by_problem[problem] += [results.seeds(problem, method)[seed] for method in field.methods]
     series: dict[str, dict[str, list[tuple[Ints, Floats]]]] = defaultdict(lambda: defaultdict(list))
-    for problem in problems:
-        runs = [r for m in results.on(problem) for r in results.seeds(problem, m).values()]
+    for problem, runs in by_problem.items():
         unit = float(np.mean([run.regret[0] for run in runs]))
         if not unit > 0:
             continue
         for run in runs:
             series[run.method][problem].append((run.iteration, run.regret / unit))
-    return {method: task_average(series[method]) for method in results.methods if method in series}
+    return {method: task_average(series[method]) for method in series}
 
 
 def task_average(series: dict[str, list[tuple[Ints, Floats]]]) -> Curve:

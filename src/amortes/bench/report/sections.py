@@ -52,3 +52,10 @@ FIGURES = {
     "traces": "traces",
 }
 """The section of each figure, by the name that `--figure` takes."""
+
+TABLES = (
+    *("regret-table", "accuracy-table", "hpob-table", "real-table", "wins-table", "ranks-table"),
+    *("standings-counts", "common-seeds", "standings", "runtime-table", "speed-up"),
+    *("noise-table", "weights-table", "traces-table", "coverage"),
+)
+"""All tables of sections there may be."""

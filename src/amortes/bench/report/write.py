@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from amortes.bench.report.page import render
-from amortes.bench.report.sections import FIGURES, SECTIONS
+from amortes.bench.report.sections import FIGURES, SECTIONS, TABLES
 from amortes.bench.report.study import Section, Study
 from amortes.bench.report.style import save
 from amortes.bench.report.summary import headline_table, summarise
@@ -15,7 +15,7 @@ PAGE = "index.html"
 
 
 def write_report(study: Study, folder: Path) -> list[Path]:
-    """Write everything; returns what was written.
+    """Write everything, and remove what only an older report has; returns what was written.
 
     index.html, figures/*.png and *.svg, data/*.csv (what figures show), tables/*.md.
     """
@@ -24,6 +24,8 @@ def write_report(study: Study, folder: Path) -> list[Path]:
     summary = folder / "tables" / "summary.md"
     write_text(summary, headline_table(summarise(study)).markdown())
     write_text(folder / PAGE, render(study, sections))
+    for stale in _parts(folder).difference(written):
+        stale.unlink(missing_ok=True)
     return [folder / PAGE, summary, *written]
 
 
@@ -48,6 +50,14 @@ def write_figure(study: Study, folder: Path, name: str) -> list[Path]:
         notes = " ".join(section.notes)
         raise ConfigError(f"These results have nothing for the figure {name!r}. {notes}".rstrip())
     return _write_section(replace(section, drawings=drawings, tables=()), folder)
+
+
+def _parts(folder: Path) -> set[Path]:
+    """All files of sections there may be."""
+    figures = {f"figures/{name}{suffix}" for name in FIGURES for suffix in (".png", ".svg")}
+    data = {f"data/{name}.csv" for name in FIGURES}
+    tables = {f"tables/{name}.md" for name in TABLES}
+    return {folder / name for name in figures | data | tables}
 
 
 def _write_section(section: Section, folder: Path) -> list[Path]:

@@ -1,0 +1,19 @@
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+def test_clean_keeps_results(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    paper, study = tmp_path / "out" / "paper", tmp_path / "out" / "study"
+    for folder in (paper, study):
+        folder.mkdir(parents=True)
+        (folder / "results.csv").touch()
+    subprocess.run(["make", "-s", "clean"], cwd=tmp_path, check=True)
+    assert (paper / "results.csv").is_file()
+    assert not study.exists()
