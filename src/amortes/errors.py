@@ -13,6 +13,13 @@ class ConfigError(AmortesError, ValueError):
     """A configuration value is invalid; the message names the field."""
 
 
+def require_least(config: object, **least: float) -> None:
+    """Raise `ConfigError` if a field of `config` is below the number given for it."""
+    for field, low in least.items():
+        if not getattr(config, field) >= low:
+            raise ConfigError(f"{field}: must be at least {low:g}, not {getattr(config, field)}.")
+
+
 class DataError(AmortesError, ValueError):
     """An array has the wrong shape, dtype or values."""
 

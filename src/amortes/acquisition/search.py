@@ -23,7 +23,7 @@ from amortes.acquisition.climb import climb
 from amortes.acquisition.domain import Domain
 from amortes.acquisition.pool import Found, Score, check_points, evaluate, is_among
 from amortes.acquisition.shortlist import Rough, promising
-from amortes.errors import ConfigError, DataError
+from amortes.errors import DataError, require_least
 from amortes.random import derive_seeds
 
 SCALES = (-2.5, -0.5)
@@ -55,9 +55,7 @@ class SearchConfig:
     def __post_init__(self) -> None:
         least: dict[str, float] = {"num_global": 1, "starts": 1, "survivors": 1, "jumps": 1}
         least |= {"max_step": 1e-9, "first_step": 1e-9}
-        for field, value in vars(self).items():
-            if not value >= least.get(field, 0):
-                raise ConfigError(f"{field}: must be at least {least.get(field, 0)}, not {value}.")
+        require_least(self, **(dict.fromkeys(vars(self), 0.0) | least))
 
 
 TO_THE_TOP = SearchConfig(tolerance=0.0, fine_steps=30)

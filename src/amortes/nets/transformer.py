@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm, scaled_dot_product_attention
 
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, require_least
 from amortes.nets.base import GAINS, Hint, Network
 from amortes.nets.distributions import Riemann, asinh_borders, fit_borders
 from amortes.prior.gp import GPPrior
@@ -54,11 +54,7 @@ class TransformerConfig:
     gain_bars: int = 500
 
     def __post_init__(self) -> None:
-        least = {"width": 1, "layers": 1, "heads": 1, "hidden": 1, "waves": 0}
-        least |= {"bars": 3, "gain_bars": 3}
-        for field, low in least.items():
-            if getattr(self, field) < low:
-                raise ConfigError(f"{field}: must be at least {low}, not {getattr(self, field)}.")
+        require_least(self, width=1, layers=1, heads=1, hidden=1, waves=0, bars=3, gain_bars=3)
         if self.width % self.heads:
             raise ConfigError(f"width: must be a multiple of heads={self.heads}, not {self.width}.")
 

@@ -98,8 +98,7 @@ class Optimizer:
         )
         for entry in start(self.space) if callable(start) else start:
             self._begin_with(entry)
-        self.past = len(self._ledger.trials)
-        """Results it started from, the first of `trials`."""
+        self.past = len(self._ledger.trials)  # results it started from, the first of `trials`
 
     @overload
     def ask(self) -> Trial: ...

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, require_least
 from amortes.prior.augment import Symmetry
 from amortes.prior.corpus import Corpus
 from amortes.prior.differences import differences
@@ -45,9 +45,7 @@ class TaskConfig:
     trace: TraceConfig = TraceConfig()
 
     def __post_init__(self) -> None:
-        for field in ("batch_size", "num_queries", "min_context"):
-            if getattr(self, field) < 1:
-                raise ConfigError(f"{field}: must be at least 1, not {getattr(self, field)}.")
+        require_least(self, batch_size=1, num_queries=1, min_context=1)
         if not self.min_context <= self.max_context <= MAX_CONTEXT:
             raise ConfigError(
                 f"max_context: must be in {self.min_context}..{MAX_CONTEXT}, "

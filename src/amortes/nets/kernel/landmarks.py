@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from amortes import linalg
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, require_least
 from amortes.nets.distributions.normal import log_normal
 from amortes.nets.kernel.conditioning import Conditioned
 from amortes.nets.kernel.optima import Draws, choose_draws, refine
@@ -46,10 +46,7 @@ class LandmarkConfig:
     optima: int = 32  # draws in all that are refined
 
     def __post_init__(self) -> None:
-        least = {"num_global": 1, "num_centres": 1, "per_centre": 1, "draws": 2, "optima": 1}
-        for field, low in least.items():
-            if getattr(self, field) < low:
-                raise ConfigError(f"{field}: must be at least {low}, not {getattr(self, field)}.")
+        require_least(self, num_global=1, num_centres=1, per_centre=1, draws=2, optima=1)
         candidates = self.num_global + self.num_centres * (1 + self.per_centre)
         if not 2 <= self.count <= candidates:
             raise ConfigError(

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from amortes.errors import ConfigError, DataError
+from amortes.errors import DataError, require_least
 from amortes.nets.base import GAINS, Hint, Network
 from amortes.nets.distributions import GaussianMixture, Predictive, Riemann, asinh_borders
 from amortes.nets.kernel import gain as gains
@@ -55,10 +55,7 @@ class KernelConfig:
     gain_bars: int = 160
 
     def __post_init__(self) -> None:
-        least = {"correction_width": 1, "gain_width": 1, "gain_layers": 1, "gain_bars": 3}
-        for field, low in least.items():
-            if getattr(self, field) < low:
-                raise ConfigError(f"{field}: must be at least {low}, not {getattr(self, field)}.")
+        require_least(self, correction_width=1, gain_width=1, gain_layers=1, gain_bars=3)
 
 
 @dataclass

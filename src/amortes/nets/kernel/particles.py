@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from amortes import linalg
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, require_least
 from amortes.prior.gp import GPPrior, Hyperparameters
 from amortes.prior.kernels import correlation, radial_slope, scaled_square_distance
 
@@ -57,9 +57,7 @@ class ParticleConfig:
     steps: int = 10
 
     def __post_init__(self) -> None:
-        for field, low in {"count": 1, "steps": 0}.items():
-            if getattr(self, field) < low:
-                raise ConfigError(f"{field}: must be at least {low}, not {getattr(self, field)}.")
+        require_least(self, count=1, steps=0)
         if not (0.0 <= self.prior_share < 1.0 and self.from_prior < self.count):
             raise ConfigError(
                 "prior_share: must be in [0, 1) and leave a particle that is not from the prior, "
