@@ -282,6 +282,8 @@ class Optimizer:
         except (TypeError, DataError) as error:
             raise FileError(f"the state is damaged: {error}") from None
         optimizer.past = fields["past"]
+        if optimizer.past not in range(len(optimizer._ledger.trials) + 1):
+            raise FileError(f"the state is damaged: {optimizer.past!r} past results.")
         suggester = optimizer._suggester
         if states.fingerprint(suggester.network) != fields["network"]:
             suggester.warn(
