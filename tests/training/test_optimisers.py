@@ -1,9 +1,10 @@
 import pytest
 import torch
 from torch import nn
-from torch.optim import SGD, AdamW, Muon
+from torch.optim import SGD, AdamW
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR
 
+from amortes.training.muon import Muon
 from amortes.training.optimisers import learning_rate, make_optimisers
 from tests.training.fake import FakeNetwork, fake_recipe
 

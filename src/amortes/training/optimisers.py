@@ -1,8 +1,7 @@
 """How weights follow gradients: AdamW or Muon, a warm-up and a cosine.
 
-AdamW (Loshchilov & Hutter, 2019) decays matrices only. Muon (Jordan et al., 2024) orthogonalises
-the momentum of matrices; vectors, and matrices that are vectors in disguise, stay with AdamW. Its
-updates are scaled to the size of AdamW's (Liu et al., 2025), so both take the same learning rate.
+AdamW (Loshchilov & Hutter, 2019) decays matrices only. With Muon, vectors, and matrices that are
+vectors in disguise, stay with AdamW.
 """
 
 import math
@@ -11,6 +10,7 @@ from collections.abc import Iterable
 from torch import nn
 from torch.optim import AdamW, Optimizer
 
+from amortes.training.muon import Muon
 from amortes.training.recipes import Recipe
 
 
@@ -28,15 +28,7 @@ def make_optimisers(parameters: Iterable[nn.Parameter], recipe: Recipe) -> list[
     if groups := [group for group in groups if group["params"]]:
         optimisers.append(AdamW(groups, lr=recipe.lr, betas=recipe.betas))
     if matrices:
-        from torch.optim import Muon  # since torch 2.9, and inference imports this module too
-
-        muon = Muon(
-            matrices,
-            lr=recipe.lr,
-            weight_decay=recipe.weight_decay,
-            adjust_lr_fn="match_rms_adamw",
-        )
-        optimisers.append(muon)
+        optimisers.append(Muon(matrices, lr=recipe.lr, weight_decay=recipe.weight_decay))
     return optimisers
 
 
