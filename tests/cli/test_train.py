@@ -8,10 +8,11 @@ import torch
 from click.testing import CliRunner, Result
 
 from amortes.cli.train import train
+from amortes.cli.weights import card_rows
 from amortes.errors import ConfigError, FileError
 from amortes.files import sha256
 from amortes.training import loop
-from amortes.training.export import export
+from amortes.training.export import export, load_network
 from amortes.training.recipes import RECIPES, Stage
 from amortes.training.run import Run
 from tests.training.fake import fake_recipe
@@ -58,6 +59,28 @@ def test_alpha_from_a_teacher(tmp_path: Path) -> None:
     assert not torch.equal(*(weights["alpha.0.weight"] for weights in trained))
     with pytest.raises(ConfigError, match=r"teacher: .* -> None"):
         invoke(*arguments)
+
+
+def test_going_on_with_the_weights_of_a_file(tmp_path: Path) -> None:
+    first, second, file = tmp_path / "1", tmp_path / "2", tmp_path / "1.safetensors"
+    invoke("base", "--prior", "paper-1d", "--run", first, "--steps", 3, "--set", "config.width=5")
+    export(Run.open(first), file)
+    arguments = ("base", "--prior", "paper", "--run", second, "--steps", 2, "--start", file)
+    invoke(*arguments)
+    run = Run.open(second)
+    assert (run.recipe.config.width, run.recipe.prior.name) == (5, "paper")
+    assert run.describe()["start"]["step"] == 3
+    assert "Step 2 of 2" in invoke(*arguments).stderr  # nothing has changed
+    with pytest.raises(ConfigError, match=r"start: .* -> None"):
+        invoke(*arguments[:-2], "--set", "config.width=5")
+    export(run, tmp_path / "2.safetensors")
+    rows = {
+        row["card"]: row["value"] for row in card_rows(load_network(tmp_path / "2.safetensors")[1])
+    }
+    assert "step 2 of 2" in rows["base"]
+    assert "after 3 steps" in rows["base"]
+    with pytest.raises(ConfigError, match="another kind of network than fake"):
+        invoke("base", "--recipe", "transformer", "--run", tmp_path / "3", "--start", file)
 
 
 def test_out_of_time_then_on(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from amortes.errors import ConfigError
-from amortes.training.export import export
+from amortes.training.export import export, load_network
 from amortes.training.learner import Learner
 from amortes.training.run import Progress, Run
 from amortes.training.stages import initial_network, load_teacher
@@ -43,7 +43,7 @@ def test_alpha_part_may_differ(base: Path) -> None:
 
 
 def test_base_part_may_not_differ(base: Path) -> None:
-    with pytest.raises(ConfigError, match=r"parameter base.0.weight .* does not fit"):
+    with pytest.raises(ConfigError, match=r"base: .* parameter base.0.weight does not fit"):
         initial_network(fake_recipe("alpha", config=FakeConfig(width=5)), base)
 
 
@@ -75,6 +75,23 @@ def taught(tmp_path: Path, base: Path) -> Path:
     run.save(Learner(recipe, initial_network(recipe, base), torch.device("cpu")), Progress())
     export(run, tmp_path / "taught.safetensors")
     return tmp_path / "taught.safetensors"
+
+
+def test_stages_go_on_with_the_weights_of_a_file(taught: Path, base: Path) -> None:
+    trained = load_network(taught)[0].state_dict()
+    network = initial_network(fake_recipe(seed=4), start=taught).state_dict()
+    assert torch.equal(network["base.0.weight"], trained["base.0.weight"])
+    assert not torch.equal(network["alpha.0.weight"], trained["alpha.0.weight"])
+    network = initial_network(fake_recipe("alpha", seed=4), base, taught).state_dict()
+    assert torch.equal(network["alpha.0.weight"], trained["alpha.0.weight"])
+
+
+def test_start_must_fit_the_recipe(tmp_path: Path, base: Path, taught: Path) -> None:
+    with pytest.raises(ConfigError, match=r"start: .* parameter base.0.weight does not fit"):
+        initial_network(fake_recipe(config=FakeConfig(width=5)), start=taught)
+    export(Run.open(base), tmp_path / "base.safetensors")
+    with pytest.raises(ConfigError, match=r"with stages base; needed is .* with stage alpha"):
+        initial_network(fake_recipe("alpha"), base, tmp_path / "base.safetensors")
 
 
 def test_teacher_is_the_network_of_a_file(taught: Path) -> None:

@@ -26,6 +26,7 @@ from amortes.prior.corpus import Corpus
 from amortes.prior.gp import PRIORS, named_prior
 from amortes.training import loop
 from amortes.training.bench import bench as measure
+from amortes.training.export import load_network
 from amortes.training.recipes import RECIPES, STAGES, Recipe, recipe
 from amortes.training.run import Run
 
@@ -78,6 +79,12 @@ run_options = _options(
         help="Stop after so long; the same command goes on.",
     ),
     recipe_set_option,
+    click.option(
+        "--start",
+        type=Weights(),
+        help="A trained network, by name or file, whose weights to go on with, perhaps on another "
+        "prior.",
+    ),
     click.option(
         "--corpus",
         "corpus_folder",
@@ -132,6 +139,7 @@ def base(
     folder: Path,
     steps: int | None,
     overrides: tuple[str, ...],
+    start: Path | None,
     corpus_folder: Path | None,
     **options: Any,
 ) -> None:
@@ -143,11 +151,18 @@ def base(
       amortes train base --prior paper --run runs/k2 --hours 0.5
       amortes train base --recipe transformer --run runs/t1 --workers 1
       amortes train base --run runs/k3 --set lr=1e-3 --set tasks.batch_size=64
+      amortes train base --recipe transformer --run runs/t2 --start transformer-paper
 
     The loss is the excess cross-entropy, in nats, over someone who knows the hyperparameters.
     """
-    chosen = recipe(recipe_name, "base", named_prior(prior), _with_steps(overrides, steps))
-    _train(folder, chosen, None, corpus_folder, options)
+    config = {}
+    if start is not None:
+        network, card = load_network(start)
+        _require_kind(recipe_name, card.network, start)
+        config = {"config": network.config}
+    settings = _with_steps(overrides, steps)
+    chosen = recipe(recipe_name, "base", named_prior(prior), settings, **config)
+    _train(folder, chosen, corpus_folder, options, start=start)
 
 
 @train.command()
@@ -177,6 +192,7 @@ def alpha(
     folder: Path,
     steps: int | None,
     overrides: tuple[str, ...],
+    start: Path | None,
     corpus_folder: Path | None,
     **options: Any,
 ) -> None:
@@ -194,14 +210,10 @@ def alpha(
     """
     source = Run.open(base_folder).recipe
     name = recipe_name or source.name
-    if recipe(name, "alpha", source.prior).network != source.network:
-        raise ConfigError(
-            f"recipe: {name} trains another kind of network than {source.network}, the one in "
-            f"{base_folder}."
-        )
+    _require_kind(name, source.network, base_folder)
     settings = _with_steps(overrides, steps)
     chosen = recipe(name, "alpha", source.prior, settings, config=source.config)
-    _train(folder, chosen, base_folder, corpus_folder, options, teacher)
+    _train(folder, chosen, corpus_folder, options, base=base_folder, teacher=teacher, start=start)
 
 
 @train.command()
@@ -269,21 +281,29 @@ def _with_steps(overrides: tuple[str, ...], steps: int | None) -> list[str]:
     return [*overrides, *([f"steps={steps}"] if steps is not None else [])]
 
 
+def _require_kind(name: str, network: str, place: Path) -> None:
+    if RECIPES[name]("base", named_prior("paper")).network != network:
+        raise ConfigError(
+            f"recipe: {name} trains another kind of network than {network}, the one in {place}."
+        )
+
+
 def _train(
     folder: Path,
     chosen: Recipe,
-    base_folder: Path | None,
     corpus_folder: Path | None,
     options: dict[str, Any],
-    teacher: Path | None = None,
+    **sources: Path | None,
 ) -> None:
-    """Train with a progress bar; afterwards say how it ended and what can be done next."""
+    """Train with a progress bar; afterwards say how it ended and what can be done next.
+
+    `sources` are where `loop.train` takes weights from.
+    """
     with progress("steps") as bar:
         outcome = loop.train(
             folder,
             chosen,
-            base=base_folder,
-            teacher=teacher,
+            **sources,
             corpus=Corpus.open(corpus_folder) if corpus_folder is not None else None,
             options=loop.Options(**options),
             report=_Display(bar, chosen.stage, timed=options["hours"] is not None),

@@ -31,9 +31,17 @@ def card_rows(card: Card) -> list[dict[str, str]]:
         facts[name] = (
             f"recipe {recipe['name']}, step {stage['step']} of {recipe['steps']}, "
             f"{tasks['min_context']}..{tasks['max_context']} points, "
-            f"seed {recipe['seed']}, {stage['seconds'] / 3600:.2f} h"
+            f"seed {recipe['seed']}, {stage['seconds'] / 3600:.2f} h{_before(stage)}"
             f"{', gains of another network' * bool(stage.get('teacher'))}"
         )
     facts |= {f"score: {name}": str(value) for name, value in card.scores.items()}
     facts["licence"] = card.licence
     return [{"card": name, "value": value} for name, value in facts.items()]
+
+
+def _before(stage: dict[str, Any]) -> str:
+    """What the weights had learnt when a stage began."""
+    steps, seconds = 0, 0.0
+    while stage := stage.get("start") or {}:
+        steps, seconds = steps + stage["step"], seconds + stage["seconds"]
+    return f" after {steps} steps, {seconds / 3600:.2f} h before" if steps else ""

@@ -20,6 +20,7 @@ from amortes.files import sha256
 from amortes.prior.corpus import Corpus
 from amortes.prior.tasks import TaskBatch, TaskStream
 from amortes.training.distributed import NUMERICAL, Ranks, joined
+from amortes.training.export import load_network
 from amortes.training.interrupt import StopRequest
 from amortes.training.learner import Learner
 from amortes.training.meter import Meter
@@ -74,6 +75,7 @@ def train(
     *,
     base: str | os.PathLike[str] | None = None,
     teacher: str | os.PathLike[str] | None = None,
+    start: str | os.PathLike[str] | None = None,
     corpus: Corpus | None = None,
     options: Options | None = None,
     report: Callable[[Status], None] | None = None,
@@ -81,8 +83,9 @@ def train(
     """Train a recipe in a run folder, or go on with it; returns when done or asked to stop.
 
     The alpha stage starts from the run folder `base`, and learns the gains of the network in the
-    file `teacher` if there is one, else those of that base. Ctrl-C and SIGTERM end the call after
-    the current step; the state is saved in every case.
+    file `teacher` if there is one, else those of that base. Either stage may begin with the weights
+    in the file `start`. Ctrl-C and SIGTERM end the call after the current step; the state is saved
+    in every case.
     """
     options = options or Options()
     with (
@@ -92,7 +95,7 @@ def train(
         contextlib.ExitStack() as stack,
     ):
         ranks.rows(recipe.tasks.batch_size)  # fails at once if there are too few
-        network = initial_network(recipe, base)
+        network = initial_network(recipe, base, start)
         taught_by = None if teacher is None else load_teacher(recipe, teacher)
         learner = Learner(
             recipe, network, ranks.device, teacher=taught_by, compiled=options.compiled
@@ -106,6 +109,7 @@ def train(
                 corpus=corpus.config.digest if corpus is not None else None,
                 base=Run.open(base).describe() if base is not None else None,
                 teacher=sha256(teacher) if teacher is not None else None,
+                start=load_network(start)[1].stages[recipe.stage] if start is not None else None,
             )
         ranks.wait()
         run = Run.open(folder)

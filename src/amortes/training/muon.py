@@ -34,7 +34,7 @@ class Muon(Optimizer):
         super().__init__(list(matrices), {"lr": lr, "weight_decay": weight_decay})
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], float] | None = None) -> Any:
         """Move every matrix that has a gradient."""
         for group in self.param_groups:
             alike: defaultdict[torch.Size, list[nn.Parameter]] = defaultdict(list)
@@ -61,7 +61,9 @@ class Muon(Optimizer):
 def orthogonalise(M: Tensor) -> Tensor:
     """Matrices `k x r x c` with the singular vectors of M and singular values of about 1."""
     wide = M if M.shape[-2] <= M.shape[-1] else M.mT
-    X = wide / torch.linalg.matrix_norm(wide, keepdim=True).clamp_min(1e-7)  # k x r x c, r <= c
+    X: Tensor = wide / torch.linalg.matrix_norm(wide, keepdim=True).clamp_min(
+        1e-7
+    )  # k x r x c, r <= c
     a, b, c = QUINTIC
     for _ in range(ITERATIONS):
         gram = X @ X.mT  # k x r x r

@@ -1,12 +1,14 @@
 """Where a stage starts: a new network, or for the alpha stage one whose base is trained.
 
-The alpha stage may have a teacher as well.
+Both may go on with what a network in a file has learnt, and the alpha stage may have a teacher.
 """
 
 import os
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from amortes.errors import ConfigError
 from amortes.nets.base import Network
@@ -18,38 +20,40 @@ from amortes.training.recipes import Recipe
 from amortes.training.run import Run
 
 
-def initial_network(recipe: Recipe, base: str | os.PathLike[str] | None = None) -> Network[Any]:
+def initial_network(
+    recipe: Recipe,
+    base: str | os.PathLike[str] | None = None,
+    start: str | os.PathLike[str] | None = None,
+) -> Network[Any]:
     """The network a recipe starts from; the alpha stage takes the weights of the run `base`.
 
     The alpha part of the configuration may differ from that of the base run: only the base's own
-    parameters are taken over.
+    parameters are taken over. Those that the stage is to learn begin with their values in the file
+    `start`, if there is one, whose prior may be another.
     """
     if (recipe.stage == "alpha") != (base is not None):
         raise ConfigError("base: the alpha stage needs the run of a base network; a base has none.")
     network = build_network(recipe.network, recipe.config, recipe.prior, recipe.seed)
-    if base is None:
-        return network
-    source = Run.open(base)
-    if source.recipe.stage != "base" or source.recipe.network != recipe.network:
-        raise ConfigError(
-            f"base: {base} is a run of stage {source.recipe.stage}, network "
-            f"{source.recipe.network}; needed is stage base, network {recipe.network}."
-        )
-    _require_prior(source.recipe.prior, recipe, f"base: {base}")
-    weights, _ = source.weights()
-    needed = {id(p) for p in network.base_parameters()}
-    with torch.no_grad():
-        for name, target in network.state_dict(keep_vars=True).items():
-            fits = name in weights and weights[name].shape == target.shape
-            is_buffer = not isinstance(target, torch.nn.Parameter)
-            if fits and (is_buffer or id(target) in needed):
-                target.copy_(weights[name])
-            elif id(target) in needed:
-                raise ConfigError(
-                    f"base: parameter {name} of {base} does not fit the configuration of this run; "
-                    "give both runs the same settings for the base network."
-                )
-        network.start_alpha()
+    if base is not None:
+        source = Run.open(base)
+        if source.recipe.stage != "base" or source.recipe.network != recipe.network:
+            raise ConfigError(
+                f"base: {base} is a run of stage {source.recipe.stage}, network "
+                f"{source.recipe.network}; needed is stage base, network {recipe.network}."
+            )
+        _require_prior(source.recipe.prior, recipe, f"base: {base}")
+        _take(network, source.weights()[0], network.base_parameters(), f"base: {base}")
+        with torch.no_grad():
+            network.start_alpha()
+    if start is not None:
+        learner, card = load_network(start)
+        if recipe.stage not in card.stages or card.network != recipe.network:
+            raise ConfigError(
+                f"start: {start} is a {card.network} network with stages {', '.join(card.stages)}; "
+                f"needed is a {recipe.network} network with stage {recipe.stage}."
+            )
+        chosen = network.base_parameters() if base is None else network.alpha_parameters()
+        _take(network, learner.state_dict(), chosen, f"start: {start}")
     return network
 
 
@@ -62,6 +66,27 @@ def load_teacher(recipe: Recipe, file: str | os.PathLike[str]) -> Network[Any]:
         raise ConfigError(f"teacher: the network in {file} knows no gains.")
     _require_prior(network.prior, recipe, f"teacher: {file}")
     return network
+
+
+@torch.no_grad()
+def _take(
+    network: Network[Any],
+    weights: Mapping[str, Tensor],
+    parameters: Iterator[nn.Parameter],
+    source: str,
+) -> None:
+    """Give these parameters of a network, all of them, and its buffers the values in `weights`."""
+    needed = {id(p) for p in parameters}
+    for name, target in network.state_dict(keep_vars=True).items():
+        fits = name in weights and weights[name].shape == target.shape
+        is_buffer = not isinstance(target, nn.Parameter)
+        if fits and (is_buffer or id(target) in needed):
+            target.copy_(weights[name])
+        elif id(target) in needed:
+            raise ConfigError(
+                f"{source}: parameter {name} does not fit the configuration of this run; give both "
+                "the same settings of the network."
+            )
 
 
 def _require_prior(trained_on: GPPrior, recipe: Recipe, what: str) -> None:
