@@ -84,7 +84,7 @@ def test_improvement_is_over_the_value_of_the_best_point(
     f = m[..., None] + root @ noise  # k x 6 x count
     gained = y.std() * (f[:, :-1] - f[:, -1:]).clamp_min(0.0)
     expected = (w[:, None] * gained.mean(-1)).sum(0)
-    error = 5.0 * (w[:, None] * gained.std(-1)).sum(0) / count**0.5 + 1e-6
+    error = 5.0 * (w[:, None] * gained.std(-1)).sum(0) / count**0.5 + 1e-5
     ei = fitted.score("ei", Q)
     assert (ei > 0.01).any()
     assert ((ei - expected).abs() < error).all()
@@ -97,7 +97,7 @@ def test_improvement_and_bound_against_sampling(network: KernelNetwork, maximise
     sign = 1.0 if maximise else -1.0
     draws = sign * fitted.latent(Q).sample(generator(1), (200_000,))
     improvement = (draws - sign * fitted.best).clamp_min(0.0)
-    error = 5.0 * improvement.std(0) / 200_000**0.5 + 1e-6
+    error = 5.0 * improvement.std(0) / 200_000**0.5 + 1e-5
     ei = fitted.score("ei", Q, best=fitted.best)
     assert (ei > 0.01).any()
     assert ((ei - improvement.mean(0)).abs() < error).all()
@@ -223,7 +223,9 @@ def test_pending_points_reduce_uncertainty_but_not_the_mean(network: KernelNetwo
     assert torch.allclose(waiting.posterior_mean(Q), fitted.posterior_mean(Q))
     assert (waiting.latent(Q[:2]).variance < 0.7 * fitted.latent(Q[:2]).variance).all()
     for name in ("pes", "mes", "jes", "ei", "ucb"):
-        assert waiting.score(name, Q[:2]).mean() < fitted.score(name, Q[:2]).mean()
+        scores = fitted.score(name, Q)
+        chosen = Q[scores.argmax()][None]
+        assert fitted.with_pending(chosen).score(name, chosen) < 0.9 * scores.max()
     assert waiting.with_pending(None).X_pending is None
     assert Fitted(network, X, y, Q[:0]).X_pending is None
 

@@ -88,7 +88,7 @@ def test_rough_moments_resemble_the_latent_ones(network: KernelNetwork) -> None:
         exact = fitted.units.to_utility(fitted._latent(points))
         for ours, theirs in zip(rough, (exact.mean, exact.variance.sqrt()), strict=True):
             assert ours.shape == (3000,)
-            assert torch.corrcoef(torch.stack([ours, theirs]))[0, 1] > 0.98
+            assert torch.corrcoef(torch.stack([ours, theirs]))[0, 1] > 0.9
     assert fitted.hinted(f=60.0).rough_moments(points) is None
     assert rough_moments(object(), points) is None
 

@@ -8,7 +8,7 @@ from amortes.errors import ConfigError
 from amortes.training.export import export, load_network
 from amortes.training.learner import Learner
 from amortes.training.run import Progress, Run
-from amortes.training.stages import initial_network, load_teacher
+from amortes.training.stages import Base, initial_network, load_teacher
 from tests.training.fake import PRIOR, FakeConfig, FakeNetwork, fake_recipe
 
 
@@ -48,7 +48,7 @@ def test_base_part_may_not_differ(base: Path) -> None:
 
 
 def test_stage_and_base_belong_together(base: Path) -> None:
-    with pytest.raises(ConfigError, match="needs the run of a base"):
+    with pytest.raises(ConfigError, match="needs a base network"):
         initial_network(fake_recipe("alpha"))
     with pytest.raises(ConfigError, match="a base has none"):
         initial_network(fake_recipe("base"), base)
@@ -84,6 +84,16 @@ def test_stages_go_on_with_the_weights_of_a_file(taught: Path, base: Path) -> No
     assert not torch.equal(network["alpha.0.weight"], trained["alpha.0.weight"])
     network = initial_network(fake_recipe("alpha", seed=4), base, taught).state_dict()
     assert torch.equal(network["alpha.0.weight"], trained["alpha.0.weight"])
+
+
+def test_base_may_be_a_network_in_a_file(tmp_path: Path, base: Path) -> None:
+    file = tmp_path / "base.safetensors"
+    export(Run.open(base), file, overrides=["effort=3"])
+    network = initial_network(fake_recipe("alpha"), file)
+    trained, _ = Run.open(base).weights()
+    assert torch.equal(network.state_dict()["base.0.weight"], trained["base.0.weight"])
+    assert Base.open(file).recipe.config == FakeConfig(effort=3)
+    assert Base.open(file).about == Base.open(base).about
 
 
 def test_start_must_fit_the_recipe(tmp_path: Path, base: Path, taught: Path) -> None:

@@ -1,7 +1,7 @@
 """Which of very many points are worth a proper score.
 
 Scoring 100,000 points by the kernel network takes some ten seconds, their posterior means and
-standard deviations under its heaviest particles a fifth of one. Most scores rise with both (all
+standard deviations under a few particles a fifth of one. Most scores rise with both (all
 functions of the two that reward promise and ignorance do), so their best points are where
 
     mean + c sd      is largest for some c >= 0.

@@ -29,6 +29,7 @@ from amortes.training.bench import bench as measure
 from amortes.training.export import load_network
 from amortes.training.recipes import RECIPES, STAGES, Recipe, recipe
 from amortes.training.run import Run
+from amortes.training.stages import Base
 
 POSITIVE = click.IntRange(min=1)
 
@@ -170,14 +171,15 @@ def base(
     "--recipe",
     "recipe_name",
     type=click.Choice(list(RECIPES)),
-    help="Task sizes and optimiser.  [default: the recipe of the base run]",
+    help="Task sizes and optimiser.  [default: the recipe of the base]",
 )
 @click.option(
     "--base",
-    "base_folder",
-    type=click.Path(path_type=Path),
+    "trained",
+    type=Weights(),
     required=True,
-    help="Run of the base network; its best weights are used, and stay as they are.",
+    help="Folder of a base run, whose best weights are used, or a trained network, by name or "
+    "file; they stay as they are.",
 )
 @click.option(
     "--teacher",
@@ -187,7 +189,7 @@ def base(
 @run_options
 def alpha(
     recipe_name: str | None,
-    base_folder: Path,
+    trained: Path,
     teacher: Path | None,
     folder: Path,
     steps: int | None,
@@ -198,7 +200,7 @@ def alpha(
 ) -> None:
     """Train the alpha network: the gains PES, MES and JES, whose mean is the acquisition.
 
-    Prior and network are those of the base run.
+    Prior and network are those of the base.
 
     \b
     Examples:
@@ -208,12 +210,12 @@ def alpha(
 
     Progress shows the negative log-likelihood of the gains; metrics.jsonl also has their R^2.
     """
-    source = Run.open(base_folder).recipe
+    source = Base.open(trained).recipe
     name = recipe_name or source.name
-    _require_kind(name, source.network, base_folder)
+    _require_kind(name, source.network, trained)
     settings = _with_steps(overrides, steps)
     chosen = recipe(name, "alpha", source.prior, settings, config=source.config)
-    _train(folder, chosen, corpus_folder, options, base=base_folder, teacher=teacher, start=start)
+    _train(folder, chosen, corpus_folder, options, base=trained, teacher=teacher, start=start)
 
 
 @train.command()

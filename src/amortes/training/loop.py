@@ -27,7 +27,7 @@ from amortes.training.meter import Meter
 from amortes.training.objectives import Metrics, summarise
 from amortes.training.recipes import MAX_SEED, Recipe
 from amortes.training.run import Progress, Run, locked
-from amortes.training.stages import initial_network, load_teacher
+from amortes.training.stages import Base, initial_network, load_teacher
 
 # Validation tasks are the same for all runs of one prior and task shape, so scores can be compared;
 # no run trains on them, since recipes have smaller seeds.
@@ -82,10 +82,10 @@ def train(
 ) -> Outcome:
     """Train a recipe in a run folder, or go on with it; returns when done or asked to stop.
 
-    The alpha stage starts from the run folder `base`, and learns the gains of the network in the
-    file `teacher` if there is one, else those of that base. Either stage may begin with the weights
-    in the file `start`. Ctrl-C and SIGTERM end the call after the current step; the state is saved
-    in every case.
+    The alpha stage starts from the run folder or file `base`, and learns the gains of the network
+    in the file `teacher` if there is one, else those of that base. Either stage may begin with the
+    weights in the file `start`. Ctrl-C and SIGTERM end the call after the current step; the state
+    is saved in every case.
     """
     options = options or Options()
     with (
@@ -107,7 +107,7 @@ def train(
                 folder,
                 recipe,
                 corpus=corpus.config.digest if corpus is not None else None,
-                base=Run.open(base).describe() if base is not None else None,
+                base=Base.open(base).about if base is not None else None,
                 teacher=sha256(teacher) if teacher is not None else None,
                 start=load_network(start)[1].stages[recipe.stage] if start is not None else None,
             )

@@ -3,9 +3,12 @@
 Both may go on with what a network in a file has learnt, and the alpha stage may have a teacher.
 """
 
+import dataclasses
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -20,29 +23,52 @@ from amortes.training.recipes import Recipe
 from amortes.training.run import Run
 
 
+@dataclass(frozen=True)
+class Base:
+    """A trained base: of a run of the base stage, or of a network in a file."""
+
+    recipe: Recipe  # of the base stage, with the configuration of the network
+    weights: Mapping[str, Tensor]
+    about: dict[str, Any]  # what a card says about its training
+
+    @classmethod
+    def open(cls, source: str | os.PathLike[str]) -> Self:
+        """The base in the run folder or file `source`."""
+        if not Path(source).is_file():
+            run = Run.open(source)
+            if run.recipe.stage != "base":
+                raise ConfigError(
+                    f"base: {source} is a run of stage {run.recipe.stage}; needed is stage base."
+                )
+            return cls(run.recipe, run.weights()[0], run.describe())
+        network, card = load_network(source)
+        about = card.stages["base"]
+        recipe = dataclasses.replace(Recipe.from_dict(about["recipe"]), config=network.config)
+        return cls(recipe, network.state_dict(), about)
+
+
 def initial_network(
     recipe: Recipe,
     base: str | os.PathLike[str] | None = None,
     start: str | os.PathLike[str] | None = None,
 ) -> Network[Any]:
-    """The network a recipe starts from; the alpha stage takes the weights of the run `base`.
+    """The network a recipe starts from; the alpha stage takes the weights of `base`, see `Base`.
 
-    The alpha part of the configuration may differ from that of the base run: only the base's own
+    The alpha part of the configuration may differ from that of the base: only the base's own
     parameters are taken over. Those that the stage is to learn begin with their values in the file
     `start`, if there is one, whose prior may be another.
     """
     if (recipe.stage == "alpha") != (base is not None):
-        raise ConfigError("base: the alpha stage needs the run of a base network; a base has none.")
+        raise ConfigError("base: the alpha stage needs a base network; a base has none.")
     network = build_network(recipe.network, recipe.config, recipe.prior, recipe.seed)
     if base is not None:
-        source = Run.open(base)
-        if source.recipe.stage != "base" or source.recipe.network != recipe.network:
+        source = Base.open(base)
+        if source.recipe.network != recipe.network:
             raise ConfigError(
-                f"base: {base} is a run of stage {source.recipe.stage}, network "
-                f"{source.recipe.network}; needed is stage base, network {recipe.network}."
+                f"base: {base} is a {source.recipe.network} network; needed is a {recipe.network}."
             )
         _require_prior(source.recipe.prior, recipe, f"base: {base}")
-        _take(network, source.weights()[0], network.base_parameters(), f"base: {base}")
+        _take(network, source.weights, network.base_parameters(), f"base: {base}")
         with torch.no_grad():
             network.start_alpha()
     if start is not None:

@@ -33,9 +33,19 @@ def test_the_untrained_network_is_almost_the_closed_form(
         assert ((learned.variance.sqrt() / sd).log().abs() < 0.3).all()
 
 
+@pytest.fixture
+def uneven() -> KernelNetwork:
+    """A network some of whose particles have hardly any weight."""
+    config = KernelConfig(particles=ParticleConfig(candidates=1))
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return KernelNetwork(config, PRIORS["robust"]).eval()
+
+
 def test_batches_equal_single_datasets_and_states_can_be_reused(
-    network: KernelNetwork, task: TaskBatch
+    uneven: KernelNetwork, task: TaskBatch
 ) -> None:
+    network = uneven
     whole = network.condition(task.X, task.y)
     for i in range(len(task.X)):
         one = take_rows(task, slice(i, i + 1))
@@ -54,8 +64,9 @@ def test_batches_equal_single_datasets_and_states_can_be_reused(
 
 
 def test_particles_without_weight_leave_gradients_finite(
-    network: KernelNetwork, task: TaskBatch
+    uneven: KernelNetwork, task: TaskBatch
 ) -> None:
+    network = uneven
     state = network.condition(task.X, task.y)
     Xq = torch.cat([task.Xq, task.X], dim=1).requires_grad_()
     (gradient,) = torch.autograd.grad(network.gain(state, Xq).mean.sum(), Xq)

@@ -2,23 +2,21 @@ import dataclasses
 import math
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from scipy import stats
 from torch import Tensor
 
 from amortes.errors import ConfigError
+from amortes.nets.kernel.hyper_posterior import HyperPosterior
 from amortes.nets.kernel.particles import (
     FURTHEST,
-    HyperPosterior,
     ParticleConfig,
-    find_mode,
+    find_modes,
     infer_particles,
     normal_points,
+    thin,
 )
-from amortes.prior.gp import PRIORS, GPPrior, Hyperparameters, Kernel, Marginal
-from amortes.prior.kernels import covariance
+from amortes.prior.gp import PRIORS, Marginal
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from amortes.random import generator
 
@@ -27,43 +25,9 @@ FREE = dataclasses.replace(
 )
 
 
-@pytest.mark.parametrize("kernel", ["se", "matern52"])
-def test_density_gradient_and_fisher(task: TaskBatch, kernel: Kernel) -> None:
-    prior = dataclasses.replace(FREE, kernel=kernel)
-    posterior = HyperPosterior(prior, task.X, task.y)
-    z = torch.tensor([[0.3, -0.5, 0.4, 0.8]], dtype=torch.float64).repeat(3, 1).requires_grad_()
-    value, gradient, fisher = posterior.derivatives(z.detach())
-    density = posterior.log_density(z[:, None])[:, 0]
-    (expected,) = torch.autograd.grad(density.sum(), z)
-    assert torch.allclose(gradient, expected, atol=1e-8)
-    hyper = posterior.hyperparameters(z.detach())
-    for i in range(3):
-        K = stats.multivariate_normal(
-            [0.0] * 7, _covariance(prior, posterior, hyper, i), allow_singular=True
-        )
-        oracle = K.logpdf(task.y[i].numpy()) - 0.5 * z[i].detach().square().sum()
-        assert float(value[i]) == pytest.approx(float(oracle) + 3.5 * 1.8378770664, abs=1e-6)
-    assert torch.allclose(value, density.detach(), atol=1e-9)
-    # The Fisher matrix is the expected negative Hessian: average it over data from the model.
-    L = torch.linalg.cholesky(torch.as_tensor(_covariance(prior, posterior, hyper, 0)))
-    draws = L @ torch.randn(7, 4000, generator=torch.Generator().manual_seed(0), dtype=L.dtype)
-    many = HyperPosterior(prior, task.X[:1].expand(4000, -1, -1), draws.T)
-    scores = many.derivatives(z[:1].detach().expand(4000, -1))[1] + z[0].detach()
-    assert torch.allclose(scores.T @ scores / 4000 + torch.eye(4), fisher[0], atol=0.25, rtol=0.15)
-
-
-def _covariance(
-    prior: GPPrior, posterior: HyperPosterior, hyper: Hyperparameters, i: int
-) -> np.ndarray:
-    X = posterior.X[i]
-    K = covariance(prior.kernel, hyper[i], X, X) + prior.mean.scale**2
-    noise = hyper.noise_sd[i] ** 2 * torch.eye(len(X), dtype=X.dtype)
-    return np.asarray(K + noise)
-
-
 def test_the_mode_has_no_slope(task: TaskBatch) -> None:
     posterior = HyperPosterior(PRIORS["robust"], task.X, task.y)
-    z, _ = find_mode(posterior, steps=40)
+    z, _ = find_modes(posterior, task.X.new_zeros(3, 4), steps=40)
     assert posterior.derivatives(z)[1].abs().max() < 1e-3
 
 
@@ -85,6 +49,52 @@ def test_moments_agree_with_numeric_integration() -> None:
             z = (value.log() - marginal.loc) / marginal.scale
             ours = (particles.log_weights.exp() * z).sum(-1)
             assert ((ours - exact).abs() < 0.25 * spread + 0.05).all()
+
+
+@pytest.mark.parametrize("seed", [109, 113, 296])
+def test_smooth_with_noise_and_rough_without_are_both_found(seed: int) -> None:
+    # Eight numbers without any order. From z = 0 alone, noise z is 1.8 to 2.0 with an sd below 0.3.
+    prior, rng = PRIORS["robust"], torch.Generator().manual_seed(seed)
+    X = torch.rand(1, 8, 1, generator=rng, dtype=torch.float64)
+    y = torch.randn(1, 8, generator=rng, dtype=torch.float64)
+    y = (y - y.mean()) / y.std()
+    side = torch.linspace(-4.5, 4.5, 91, dtype=torch.float64)
+    grid = torch.cartesian_prod(side, torch.zeros(1, dtype=torch.float64), side)
+    exact = HyperPosterior(prior, X, y).log_density(grid[None]).softmax(-1)
+    particles = infer_particles(prior, X, y, ParticleConfig())
+    noise = (particles.hyper.noise_sd.log() - prior.noise_sd.loc) / prior.noise_sd.scale
+    mean, sd = _moments(noise, particles.log_weights.exp())
+    exact_mean, exact_sd = _moments(grid[:, -1], exact)
+    assert mean == pytest.approx(exact_mean, abs=0.2 * exact_sd)
+    assert sd == pytest.approx(exact_sd, rel=0.1)
+
+
+def _moments(values: Tensor, weights: Tensor) -> tuple[float, float]:
+    mean = (weights * values).sum()
+    return float(mean), float((weights * (values - mean).square()).sum().sqrt())
+
+
+def test_thinning_keeps_large_weights_and_makes_the_others_equal() -> None:
+    weights = torch.tensor([[0.02, 0.5, 0.06, 0.03, 0.3, 0.04, 0.05], [1 / 7] * 7]).double()
+    kept, log_weights = thin(weights.log(), 4)
+    # The two large ones stay; the other five, 0.2 in all, get two places of 0.1.
+    assert kept[0].tolist() == sorted(set(kept[0].tolist()))
+    new = dict(zip(kept[0].tolist(), log_weights[0].exp().tolist(), strict=True))
+    assert new.pop(1) == pytest.approx(0.5)
+    assert new.pop(4) == pytest.approx(0.3)
+    assert list(new.values()) == pytest.approx([0.1, 0.1])
+    assert log_weights[1].exp().tolist() == pytest.approx([0.25] * 4)
+    assert all(part.shape == weights.shape for part in thin(weights.log(), 8))
+
+
+def test_thinning_has_no_bias() -> None:
+    weights = torch.rand(1, 40, generator=generator(3), dtype=torch.float64)
+    weights = weights.square() / weights.square().sum()
+    orders = torch.rand(4000, 40, generator=generator(4)).argsort(-1)
+    kept, log_weights = thin(weights[0][orders].log(), 10)
+    total = torch.zeros(40, dtype=torch.float64)
+    total.index_add_(0, orders.gather(1, kept).flatten(), log_weights.exp().flatten() / 4000)
+    assert torch.allclose(total, weights[0], atol=0.005)
 
 
 def test_weights_are_normalised_and_batches_do_not_matter(task: TaskBatch) -> None:
@@ -116,7 +126,7 @@ def test_the_mode_is_found_without_noise(n: int) -> None:
     # From z = 0, a noise sd of 0.05, ten steps get to 0.0003 at best.
     X, y = branin(n)
     posterior = HyperPosterior(PRIORS["robust"], X, y)
-    z, _ = find_mode(posterior, steps=ParticleConfig().steps)
+    z, _ = find_modes(posterior, X.new_zeros(1, 4), steps=ParticleConfig().steps)
     gradient = posterior.derivatives(z)[1].where(z.abs() < FURTHEST, 0.0)  # held there
     assert float(gradient.norm()) < 1.0
     weights = infer_particles(PRIORS["robust"], X, y, ParticleConfig()).log_weights.exp()
@@ -139,7 +149,8 @@ def test_priors_of_very_little_noise(loc: float) -> None:
     ("field", "values"),
     [
         ("count", [0, -1]),
-        ("prior_share", [-0.1, 1.0, math.nan, 0.97]),  # the last is all of 16
+        ("candidates", [0]),
+        ("prior_share", [-0.1, 1.0, math.nan, 0.995]),  # the last is all of 64
         ("inflation", [0.0, -1.0, math.inf, math.nan]),
         ("steps", [-1]),
     ],

@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from amortes import linalg
-from amortes.nets.kernel.particles import Particles, observed_covariance
+from amortes.nets.kernel.hyper_posterior import observed_covariance
+from amortes.nets.kernel.particles import Particles, thin
 from amortes.prior.gp import GPPrior
 from amortes.prior.kernels import (
     correlation,
@@ -119,11 +120,17 @@ class Conditioned:
     def heaviest(self, count: int) -> "Conditioned":
         """The same with the `count` particles of largest weight only, renormalised."""
         log_weights, index = self.particles.log_weights.topk(count, dim=1)
+        return self._only(index, log_weights.log_softmax(1))
+
+    def thinned(self, count: int) -> "Conditioned":
+        """The same with at most `count` particles that stand for all."""
+        return self._only(*thin(self.particles.log_weights, count))
+
+    def _only(self, index: Tensor, log_weights: Tensor) -> "Conditioned":
         rows = torch.arange(len(index))[:, None]
-        particles = Particles(self.particles.hyper[rows, index], log_weights.log_softmax(1))
         return dataclasses.replace(
             self,
-            particles=particles,
+            particles=Particles(self.particles.hyper[rows, index], log_weights),
             coefficients=self.coefficients[rows, index],
             whitener=self.whitener[rows, index],
         )

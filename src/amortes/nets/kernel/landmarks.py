@@ -31,7 +31,7 @@ SMALLEST_BANDWIDTH = 0.02
 # Least share of the variance of the maximum that values at landmarks leave unexplained.
 UNEXPLAINED = 0.1
 # A rough score is enough to choose candidates, and most of the weight is on a few particles.
-SCORING_PARTICLES = 4
+SCORING_PARTICLES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ def find_landmarks(conditioned: Conditioned, config: LandmarkConfig) -> Landmark
     """The most promising of the candidates, and joint draws of f on them."""
     b, _, d = conditioned.X.shape
     candidates = _candidates(conditioned, config)
-    few = conditioned.heaviest(min(SCORING_PARTICLES, conditioned.particles.log_weights.shape[1]))
+    few = conditioned.thinned(SCORING_PARTICLES)
     at = few.moments(candidates)
     w = few.particles.log_weights.exp()[..., None]
     mean = (w * at.mean).sum(1)

@@ -1,18 +1,12 @@
 """The posterior over Gaussian-process hyperparameters, as a few weighted particles.
 
-In the prior's standard normal coordinates z (log lengthscales, log output variance, log noise; the
-constant mean is integrated out exactly), the log posterior of one dataset is
-
-    L(z) = log N(y; m0, K(z) + t^2 11' + s(z)^2 I) - |z|^2 / 2.
-
-A few damped Fisher-scoring steps find its mode (Nocedal & Wright, 2006, chapter 4),
-
-    gradient  g_i = (a' dK_i a - tr(K^-1 dK_i)) / 2 - z_i,   a = K^-1 (y - m0),
-    Fisher    F_ij = tr(K^-1 dK_i K^-1 dK_j) / 2 + [i = j],
-
-then fixed quasi-random normal points are sent through F^(-1/2), slightly inflated, joined by a few
-from the prior (tiny datasets have heavier tails than a Laplace approximation), and weighted by
-posterior over proposal density. No Markov chain, no random numbers: milliseconds.
+Damped Fisher scoring (Nocedal & Wright, 2006, chapter 4) climbs the log posterior, L(z) of
+`hyper_posterior` with its Fisher matrix F, from two starts: a few points are often explained by a
+smooth function with much noise, and as well by a rough one with little. Around both modes fixed
+quasi-random normal points are sent through F^(-1/2), slightly inflated, and joined by a few from
+the prior (tiny datasets have heavier tails than a Laplace approximation). These candidates are
+weighted by posterior over proposal density, that of the whole mixture, and thinned to as many
+particles as are wanted. No Markov chain, no random numbers: milliseconds.
 """
 
 import math
@@ -26,9 +20,11 @@ from torch.quasirandom import SobolEngine
 
 from amortes import linalg
 from amortes.errors import ConfigError, require_least
+from amortes.nets.kernel.hyper_posterior import HyperPosterior
 from amortes.prior.gp import GPPrior, Hyperparameters
-from amortes.prior.kernels import correlation, radial_slope, scaled_square_distance
 
+# Where climbs begin: z of all lengthscales, and of the noise.
+STARTS = ((0.5, 1.5), (-1.0, -1.0))
 # Norm of the gradient of the log posterior that is too much for a mode: docs/log.md, 2026-11-16.
 STEEP = 1.0
 # Shares of the predicted rise above which there is less damping, and below which there is more.
@@ -49,133 +45,44 @@ class Particles:
 
 @dataclass(frozen=True, kw_only=True)
 class ParticleConfig:
-    """Number of particles and effort; measured in docs/log.md, 2026-11-15."""
+    """Number of particles and effort; measured in docs/log.md, 2026-11-15 and 2026-11-17."""
 
     count: int = 16
+    candidates: int = 4  # for each particle
     prior_share: float = 0.125
     inflation: float = 1.25
     steps: int = 10
 
     def __post_init__(self) -> None:
-        require_least(self, count=1, steps=0)
-        if not (0.0 <= self.prior_share < 1.0 and self.from_prior < self.count):
+        require_least(self, count=1, candidates=1, steps=0)
+        if not (0.0 <= self.prior_share < 1.0 and self.from_prior < self.total):
             raise ConfigError(
-                "prior_share: must be in [0, 1) and leave a particle that is not from the prior, "
-                f"not {self.prior_share} of {self.count}."
+                "prior_share: must be in [0, 1) and leave a candidate that is not from the prior, "
+                f"not {self.prior_share} of {self.total}."
             )
         if not (self.inflation > 0.0 and math.isfinite(self.inflation)):
             raise ConfigError(f"inflation: must be positive, not {self.inflation}.")
 
     @property
+    def total(self) -> int:
+        """Number of candidates."""
+        return self.count * self.candidates
+
+    @property
     def from_prior(self) -> int:
-        """Number of particles that come from the prior."""
-        return round(self.prior_share * self.count)
+        """Number of candidates that come from the prior."""
+        return round(self.prior_share * self.total)
 
 
-class HyperPosterior:
-    """Log posterior of the latent z for a batch of datasets, with gradient and Fisher matrix."""
-
-    def __init__(self, prior: GPPrior, X: Tensor, y: Tensor) -> None:
-        self.prior, self.X = prior, X  # b x n x d
-        self.b, self.n, self.d = X.shape
-        self.residual = (y - prior.mean.loc)[..., None]  # b x n x 1
-        coordinates = X.mT  # b x d x n
-        difference = coordinates[..., :, None] - coordinates[..., None, :]
-        self.square_differences = difference.square_()  # b x d x n x n
-        self.scales = torch.tensor(
-            [prior.lengthscale.scale] * self.d
-            + [prior.output_variance.scale, prior.noise_sd.scale],
-            dtype=X.dtype,
-        )
-        # The derivatives need these at every step: memory that is fresh each time is slow.
-        self._dK = X.new_empty(self.b, self.d + 1, self.n, self.n)
-        self._A, self._A_transposed = X.new_empty(2, self.b, self.d + 2, self.n, self.n)
-
-    def hyperparameters(self, z: Tensor) -> Hyperparameters:
-        """Hyperparameters at z, `... x (d + 2)`, with the mean at its prior location."""
-        return self.prior.hyperparameters(torch.cat([z, torch.zeros_like(z[..., :1])], -1), self.d)
-
-    def log_density(self, z: Tensor) -> Tensor:
-        """L(z) up to a constant for z, `b x k x (d + 2)`: `b x k`."""
-        hyper = self.hyperparameters(z)
-        K = observed_covariance(self.prior, hyper, self.X[:, None])
-        L = linalg.cholesky(K)
-        r: Tensor = torch.linalg.solve_triangular(
-            L, self.residual[:, None].expand(*K.shape[:-1], 1), upper=False
-        )
-        log_det = L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        return -0.5 * r.square().sum((-1, -2)) - log_det - 0.5 * z.square().sum(-1)
-
-    def derivatives(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """L, its gradient and the Fisher matrix at z, `b x (d + 2)`."""
-        hyper = self.hyperparameters(z)
-        precision = hyper.lengthscale.square().reciprocal()
-        r2 = (precision[:, None] @ self.square_differences.flatten(2)).reshape(-1, self.n, self.n)
-        signal = hyper.output_variance[:, None, None] * correlation(self.prior.kernel, r2)
-        L = linalg.cholesky(with_mean_and_noise(self.prior, hyper, signal))
-        K_inv = torch.cholesky_inverse(L)
-        a = K_inv @ self.residual  # b x n x 1
-        # dK is slope (x_k - x'_k)^2 / l_k^2 by log l_k, the signal by log output variance, and
-        # 2 s^2 I by log s. The scalar factors are applied to the results, not to the matrices.
-        slope = hyper.output_variance[:, None, None] * radial_slope(self.prior.kernel, r2)
-        dK, A = self._dK, self._A
-        torch.mul(slope[:, None], self.square_differences, out=dK[:, :-1])
-        dK[:, -1] = signal
-        # All are symmetric: this is K^-1 dK, transposed.
-        torch.bmm(dK.flatten(1, 2), K_inv, out=A[:, :-1].flatten(1, 2))
-        A[:, -1] = K_inv
-        noise = 2 * hyper.noise_sd.square()[:, None]
-        factor = self.scales * torch.cat([precision, torch.ones_like(noise), noise], dim=1)
-        quadratic = torch.cat(
-            [(a.mT[:, None] @ dK @ a[:, None]).flatten(1), a.square().sum(1)], dim=1
-        )
-        transposed = self._A_transposed.copy_(A.mT).flatten(2)
-        trace = A.diagonal(dim1=-2, dim2=-1).sum(-1)
-        gradient = 0.5 * factor * (quadratic - trace) - z
-        fisher = 0.5 * factor[:, :, None] * factor[:, None] * (A.flatten(2) @ transposed.mT)
-        fisher.diagonal(dim1=-2, dim2=-1).add_(1.0)
-        fisher = _definite(fisher)
-        value = (
-            -0.5 * (self.residual * a).sum((-1, -2))
-            - L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-            - 0.5 * z.square().sum(-1)
-        )
-        return value, gradient, fisher
-
-
-def _definite(fisher: Tensor) -> Tensor:
-    """The matrices, with the eigenvalues of those that rounding made indefinite at least one."""
-    if not bool(torch.linalg.cholesky_ex(fisher).info.any()):
-        return fisher
-    values, vectors = torch.linalg.eigh(fisher)
-    low = values.amin(-1) <= 0.0
-    mended = vectors @ (values.clamp_min(1.0)[..., None] * vectors.mT)
-    return torch.where(low[:, None, None], mended, fisher)
-
-
-def with_mean_and_noise(prior: GPPrior, hyper: Hyperparameters, signal: Tensor) -> Tensor:
-    """Covariance of the observations: signal + t^2 11' + s^2 I, the mean integrated out."""
-    K = signal + prior.mean.scale**2
-    K.diagonal(dim1=-2, dim2=-1).add_(hyper.noise_sd.square()[..., None])
-    return K
-
-
-def observed_covariance(prior: GPPrior, hyper: Hyperparameters, X: Tensor) -> Tensor:
-    """Covariance of observations at X, `... x n x d`, under hyperparameters `...`."""
-    r2 = scaled_square_distance(X, X, hyper.lengthscale)
-    signal = hyper.output_variance[..., None, None] * correlation(prior.kernel, r2)
-    return with_mean_and_noise(prior, hyper, signal)
-
-
-def find_mode(posterior: HyperPosterior, steps: int) -> tuple[Tensor, Tensor]:
-    """Mode `b x p` and Fisher matrix there `b x p x p`, by damped Fisher scoring from z = 0.
+def find_modes(posterior: HyperPosterior, start: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+    """Modes `b x p` and Fisher matrices there `b x p x p`, by damped Fisher scoring from `start`.
 
     Damping follows the rise of a step as a share of the rise that was predicted: else steps jump to
     and fro across flat valleys of short lengthscales. Without noise a step takes at most half a
     unit off its logarithm, and the mode may be far: datasets whose slope is `STEEP` after `steps`
     go on, twice as often at most.
     """
-    z = posterior.X.new_zeros(posterior.b, posterior.d + 2)
+    z = start
     value, gradient, fisher = posterior.derivatives(z)
     damping = torch.full_like(value, 0.1)
     eye = torch.eye(z.shape[-1], dtype=z.dtype)
@@ -211,7 +118,7 @@ def find_mode(posterior: HyperPosterior, steps: int) -> tuple[Tensor, Tensor]:
 def infer_particles(prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig) -> Particles:
     """Weighted hyperparameters for X, `b x n x d`, y, `b x n` (float64)."""
     _, n, d = X.shape
-    group = max(1, CACHE_BYTES // (8 * (d + 2) * n * n))
+    group = max(1, CACHE_BYTES // (8 * len(STARTS) * (d + 2) * n * n))
     starts = range(0, len(X), group)
     parts = [_infer(prior, X[i : i + group], y[i : i + group], config) for i in starts]
     columns = zip(*(p.hyper.tensors() for p in parts), strict=True)
@@ -221,30 +128,71 @@ def infer_particles(prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig
 
 def _infer(prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig) -> Particles:
     posterior = HyperPosterior(prior, X, y)
-    p = posterior.d + 2
-    mode, fisher = find_mode(posterior, config.steps)
-    from_prior = config.from_prior
-    points = normal_points(p, config.count).to(X.dtype)
-    factor = torch.linalg.cholesky(fisher)
-    local = torch.linalg.solve_triangular(
-        factor.mT, config.inflation * points[from_prior:].T.expand(posterior.b, -1, -1), upper=True
-    ).mT
-    z = torch.cat(
-        [points[:from_prior].expand(posterior.b, -1, -1), mode[:, None] + local], dim=1
-    )  # b x k x p
-    whitened = (z - mode[:, None]) @ factor / config.inflation
-    log_local = (
-        factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)[:, None]
-        - p * math.log(config.inflation)
-        - 0.5 * whitened.square().sum(-1)
-    )
-    log_prior = -0.5 * z.square().sum(-1)
-    share = from_prior / config.count
-    log_proposal = torch.logaddexp(
-        log_local + math.log1p(-share), log_prior + (math.log(share) if share else -math.inf)
-    )
+    z, log_proposal = _candidates(prior, X, y, config)
+    # By noise, so that neighbours, of which few are kept, are alike in what matters most.
+    order = z[..., -1].argsort(-1)
+    z, log_proposal = _pick(z, order), log_proposal.gather(1, order)
     log_weights = torch.log_softmax(posterior.log_density(z) - log_proposal, dim=-1)
-    return Particles(posterior.hyperparameters(z), log_weights)
+    kept, log_weights = thin(log_weights, config.count)
+    return Particles(posterior.hyperparameters(_pick(z, kept)), log_weights)
+
+
+def _pick(z: Tensor, rows: Tensor) -> Tensor:
+    """Rows `b x k` of each matrix z, `b x m x p`."""
+    return z.gather(1, rows[..., None].expand(-1, -1, z.shape[-1]))
+
+
+def _candidates(
+    prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig
+) -> tuple[Tensor, Tensor]:
+    """Points z, `b x m x p`, and the log density they are drawn from, up to a constant."""
+    b, _, d = X.shape
+    starts = X.new_tensor(STARTS)  # s x 2
+    s, p = len(starts), d + 2
+    start = torch.cat([starts[:, :1].expand(s, d), starts.new_zeros(s, 1), starts[:, 1:]], dim=1)
+    climbs = HyperPosterior(prior, X.repeat_interleave(s, 0), y.repeat_interleave(s, 0))
+    mode, fisher = find_modes(climbs, start.repeat(b, 1), config.steps)
+    mode, factor = mode.reshape(b, s, 1, p), torch.linalg.cholesky(fisher).reshape(b, s, p, p)
+    points = normal_points(p, config.total).to(X)
+    from_prior, local = points[: config.from_prior], points[config.from_prior :]
+    counts = [len(local[i::s]) for i in range(s)]
+    groups = [from_prior.expand(b, -1, -1)]
+    for i in range(s):
+        shift = torch.linalg.solve_triangular(
+            factor[:, i].mT, config.inflation * local[i::s].T.expand(b, -1, -1), upper=True
+        )
+        groups.append(mode[:, i] + shift.mT)
+    z = torch.cat(groups, dim=1)  # b x m x p
+    whitened = (z[:, None] - mode) @ factor / config.inflation  # b x s x m x p
+    log_det = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) - p * math.log(config.inflation)
+    log_local = log_det[..., None] - 0.5 * whitened.square().sum(-1)
+    log_prior = -0.5 * z.square().sum(-1)
+    shares = X.new_tensor([*counts, len(from_prior)]) / config.total
+    densities = torch.cat([log_local, log_prior[:, None]], dim=1)  # b x (s + 1) x m
+    return z, (densities + shares.log()[:, None]).logsumexp(1)
+
+
+def thin(log_weights: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Which of m normalised weights to keep, `b x count`, and their new logarithms.
+
+    Weights above a threshold stay as they are; of the others some are kept by systematic sampling,
+    and given that threshold, which makes `count` of them in all. Of the ways to do so without bias
+    it disturbs weights least (Fearnhead & Clifford, 2003, J. R. Stat. Soc. B 65).
+    """
+    if log_weights.shape[1] <= count:
+        return torch.arange(log_weights.shape[1]).expand_as(log_weights), log_weights
+    weights = log_weights.exp()
+    largest = weights.sort(dim=-1, descending=True).values
+    # If a weights stay, the others share count - a places: the threshold is where that fits.
+    rest = largest.flip(-1).cumsum(-1).flip(-1)[:, :count]
+    thresholds = rest / torch.arange(count, 0, -1)
+    staying = (largest[:, :count] > thresholds).long().argmin(-1, keepdim=True)
+    threshold = thresholds.gather(1, staying)  # b x 1
+    chance = (weights / threshold).clamp_max(1.0)  # b x m, sums to count
+    ticks = (torch.arange(count) + 0.5).to(weights).expand(len(weights), -1).contiguous()
+    kept = torch.searchsorted(chance.cumsum(-1), ticks).clamp_max(weights.shape[1] - 1)
+    chosen = weights.gather(1, kept).maximum(threshold)
+    return kept, (chosen / chosen.sum(-1, keepdim=True)).log()
 
 
 @lru_cache(maxsize=256)

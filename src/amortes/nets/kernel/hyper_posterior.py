@@ -1,0 +1,121 @@
+"""The log posterior of Gaussian-process hyperparameters, with its slope and curvature.
+
+In the prior's standard normal coordinates z (log lengthscales, log output variance, log noise; the
+constant mean is integrated out exactly), that of one dataset is
+
+    L(z) = log N(y; m0, K(z) + t^2 11' + s(z)^2 I) - |z|^2 / 2,
+
+    gradient  g_i = (a' dK_i a - tr(K^-1 dK_i)) / 2 - z_i,   a = K^-1 (y - m0),
+    Fisher    F_ij = tr(K^-1 dK_i K^-1 dK_j) / 2 + [i = j].
+"""
+
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from amortes import linalg
+from amortes.prior.gp import GPPrior, Hyperparameters
+from amortes.prior.kernels import correlation, radial_slope, scaled_square_distance
+
+
+class HyperPosterior:
+    """Log posterior of the latent z for a batch of datasets, with gradient and Fisher matrix."""
+
+    def __init__(self, prior: GPPrior, X: Tensor, y: Tensor) -> None:
+        self.prior, self.X = prior, X  # b x n x d
+        self.b, self.n, self.d = X.shape
+        self.residual = (y - prior.mean.loc)[..., None]  # b x n x 1
+        self.scales = torch.tensor(
+            [prior.lengthscale.scale] * self.d
+            + [prior.output_variance.scale, prior.noise_sd.scale],
+            dtype=X.dtype,
+        )
+
+    @cached_property
+    def square_differences(self) -> Tensor:
+        """Of all pairs of points along each coordinate: `b x d x n x n`."""
+        coordinates = self.X.mT  # b x d x n
+        return (coordinates[..., :, None] - coordinates[..., None, :]).square_()
+
+    @cached_property
+    def _buffers(self) -> tuple[Tensor, Tensor, Tensor]:
+        """What the derivatives need at every step: memory that is fresh each time is slow."""
+        dK = self.X.new_empty(self.b, self.d + 1, self.n, self.n)
+        A, A_transposed = self.X.new_empty(2, self.b, self.d + 2, self.n, self.n)
+        return dK, A, A_transposed
+
+    def hyperparameters(self, z: Tensor) -> Hyperparameters:
+        """Hyperparameters at z, `... x (d + 2)`, with the mean at its prior location."""
+        return self.prior.hyperparameters(torch.cat([z, torch.zeros_like(z[..., :1])], -1), self.d)
+
+    def log_density(self, z: Tensor) -> Tensor:
+        """L(z) up to a constant for z, `b x k x (d + 2)`: `b x k`."""
+        hyper = self.hyperparameters(z)
+        K = observed_covariance(self.prior, hyper, self.X[:, None])
+        L = linalg.cholesky(K)
+        r: Tensor = torch.linalg.solve_triangular(
+            L, self.residual[:, None].expand(*K.shape[:-1], 1), upper=False
+        )
+        log_det = L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return -0.5 * r.square().sum((-1, -2)) - log_det - 0.5 * z.square().sum(-1)
+
+    def derivatives(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """L, its gradient and the Fisher matrix at z, `b x (d + 2)`."""
+        hyper = self.hyperparameters(z)
+        precision = hyper.lengthscale.square().reciprocal()
+        r2 = (precision[:, None] @ self.square_differences.flatten(2)).reshape(-1, self.n, self.n)
+        signal = hyper.output_variance[:, None, None] * correlation(self.prior.kernel, r2)
+        L = linalg.cholesky(with_mean_and_noise(self.prior, hyper, signal))
+        K_inv = torch.cholesky_inverse(L)
+        a = K_inv @ self.residual  # b x n x 1
+        # dK is slope (x_k - x'_k)^2 / l_k^2 by log l_k, the signal by log output variance, and
+        # 2 s^2 I by log s. The scalar factors are applied to the results, not to the matrices.
+        slope = hyper.output_variance[:, None, None] * radial_slope(self.prior.kernel, r2)
+        dK, A, A_transposed = self._buffers
+        torch.mul(slope[:, None], self.square_differences, out=dK[:, :-1])
+        dK[:, -1] = signal
+        # All are symmetric: this is K^-1 dK, transposed.
+        torch.bmm(dK.flatten(1, 2), K_inv, out=A[:, :-1].flatten(1, 2))
+        A[:, -1] = K_inv
+        noise = 2 * hyper.noise_sd.square()[:, None]
+        factor = self.scales * torch.cat([precision, torch.ones_like(noise), noise], dim=1)
+        quadratic = torch.cat(
+            [(a.mT[:, None] @ dK @ a[:, None]).flatten(1), a.square().sum(1)], dim=1
+        )
+        transposed = A_transposed.copy_(A.mT).flatten(2)
+        trace = A.diagonal(dim1=-2, dim2=-1).sum(-1)
+        gradient = 0.5 * factor * (quadratic - trace) - z
+        fisher = 0.5 * factor[:, :, None] * factor[:, None] * (A.flatten(2) @ transposed.mT)
+        fisher.diagonal(dim1=-2, dim2=-1).add_(1.0)
+        fisher = _definite(fisher)
+        value = (
+            -0.5 * (self.residual * a).sum((-1, -2))
+            - L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+            - 0.5 * z.square().sum(-1)
+        )
+        return value, gradient, fisher
+
+
+def _definite(fisher: Tensor) -> Tensor:
+    """The matrices, with the eigenvalues of those that rounding made indefinite at least one."""
+    if not bool(torch.linalg.cholesky_ex(fisher).info.any()):
+        return fisher
+    values, vectors = torch.linalg.eigh(fisher)
+    low = values.amin(-1) <= 0.0
+    mended = vectors @ (values.clamp_min(1.0)[..., None] * vectors.mT)
+    return torch.where(low[:, None, None], mended, fisher)
+
+
+def with_mean_and_noise(prior: GPPrior, hyper: Hyperparameters, signal: Tensor) -> Tensor:
+    """Covariance of the observations: signal + t^2 11' + s^2 I, the mean integrated out."""
+    K = signal + prior.mean.scale**2
+    K.diagonal(dim1=-2, dim2=-1).add_(hyper.noise_sd.square()[..., None])
+    return K
+
+
+def observed_covariance(prior: GPPrior, hyper: Hyperparameters, X: Tensor) -> Tensor:
+    """Covariance of observations at X, `... x n x d`, under hyperparameters `...`."""
+    r2 = scaled_square_distance(X, X, hyper.lengthscale)
+    signal = hyper.output_variance[..., None, None] * correlation(prior.kernel, r2)
+    return with_mean_and_noise(prior, hyper, signal)
