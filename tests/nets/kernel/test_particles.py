@@ -150,7 +150,7 @@ def test_priors_of_very_little_noise(loc: float) -> None:
     [
         ("count", [0, -1]),
         ("candidates", [0]),
-        ("prior_share", [-0.1, 1.0, math.nan, 0.995]),  # the last is all of 64
+        ("prior_share", [-0.1, 1.0, math.nan, 0.995]),  # the last is all of 48
         ("inflation", [0.0, -1.0, math.inf, math.nan]),
         ("steps", [-1]),
     ],

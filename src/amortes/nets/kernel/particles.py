@@ -48,7 +48,7 @@ class ParticleConfig:
     """Number of particles and effort; measured in docs/log.md, 2026-11-15 and 2026-11-17."""
 
     count: int = 16
-    candidates: int = 4  # for each particle
+    candidates: int = 3  # for each particle
     prior_share: float = 0.125
     inflation: float = 1.25
     steps: int = 10
