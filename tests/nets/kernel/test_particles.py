@@ -10,6 +10,7 @@ from amortes.errors import ConfigError
 from amortes.nets.kernel.hyper_posterior import HyperPosterior
 from amortes.nets.kernel.particles import (
     FURTHEST,
+    STEEP,
     ParticleConfig,
     find_modes,
     infer_particles,
@@ -25,10 +26,14 @@ FREE = dataclasses.replace(
 )
 
 
-def test_the_mode_has_no_slope(task: TaskBatch) -> None:
+def test_climbs_end_at_the_mode(task: TaskBatch, monkeypatch: pytest.MonkeyPatch) -> None:
     posterior = HyperPosterior(PRIORS["robust"], task.X, task.y)
-    z, _ = find_modes(posterior, task.X.new_zeros(3, 4), steps=40)
-    assert posterior.derivatives(z)[1].abs().max() < 1e-3
+    start = task.X.new_zeros(3, 4)
+    z, _ = find_modes(posterior, start, steps=30)
+    assert posterior.derivatives(z)[1].norm(dim=-1).max() < STEEP
+    monkeypatch.setattr("amortes.nets.kernel.particles.STEEP", 1e-4)
+    z, _ = find_modes(posterior, start, steps=100)
+    assert posterior.derivatives(z)[1].norm(dim=-1).max() < 1e-4
 
 
 def test_moments_agree_with_numeric_integration() -> None:
@@ -66,7 +71,7 @@ def test_smooth_with_noise_and_rough_without_are_both_found(seed: int) -> None:
     mean, sd = _moments(noise, particles.log_weights.exp())
     exact_mean, exact_sd = _moments(grid[:, -1], exact)
     assert mean == pytest.approx(exact_mean, abs=0.2 * exact_sd)
-    assert sd == pytest.approx(exact_sd, rel=0.1)
+    assert sd == pytest.approx(exact_sd, rel=0.15)
 
 
 def _moments(values: Tensor, weights: Tensor) -> tuple[float, float]:

@@ -25,7 +25,7 @@ from amortes.prior.gp import GPPrior, Hyperparameters
 
 # Where climbs begin: z of all lengthscales, and of the noise.
 STARTS = ((0.5, 1.5), (-1.0, -1.0))
-# Norm of the gradient of the log posterior that is too much for a mode: docs/log.md, 2026-11-16.
+# Norm of the gradient of the log posterior that is too much for a mode (docs/log.md, 2026-11-17).
 STEEP = 1.0
 # Shares of the predicted rise above which there is less damping, and below which there is more.
 GOOD, POOR = 0.6, 0.2
@@ -51,7 +51,7 @@ class ParticleConfig:
     candidates: int = 3  # for each particle
     prior_share: float = 0.125
     inflation: float = 1.25
-    steps: int = 10
+    steps: int = 30  # of a climb, at most
 
     def __post_init__(self) -> None:
         require_least(self, count=1, candidates=1, steps=0)
@@ -78,22 +78,19 @@ def find_modes(posterior: HyperPosterior, start: Tensor, steps: int) -> tuple[Te
     """Modes `b x p` and Fisher matrices there `b x p x p`, by damped Fisher scoring from `start`.
 
     Damping follows the rise of a step as a share of the rise that was predicted: else steps jump to
-    and fro across flat valleys of short lengthscales. Without noise a step takes at most half a
-    unit off its logarithm, and the mode may be far: datasets whose slope is `STEEP` after `steps`
-    go on, twice as often at most.
+    and fro across flat valleys of short lengthscales. A climb ends where it is no longer `STEEP`.
+    Without noise a step takes at most half a unit off its logarithm, and it may be a long one.
     """
     z = start
     value, gradient, fisher = posterior.derivatives(z)
     damping = torch.full_like(value, 0.1)
     eye = torch.eye(z.shape[-1], dtype=z.dtype)
-    for i in range(3 * steps):
+    for _ in range(steps):
         free = (z.abs() < FURTHEST) | (gradient * z < 0.0)
         gradient = torch.where(free, gradient, 0.0)
-        moving = torch.ones_like(value, dtype=torch.bool)
-        if i >= steps:
-            moving = gradient.norm(dim=-1) > STEEP
-            if not bool(moving.any()):
-                break
+        moving = gradient.norm(dim=-1) > STEEP
+        if not bool(moving.any()):
+            break
         damped = fisher + damping[:, None, None] * eye
         step = torch.cholesky_solve(gradient[..., None], linalg.cholesky(damped)).squeeze(-1)
         step = step * (2.0 / step.norm(dim=-1, keepdim=True).clamp_min(2.0))
