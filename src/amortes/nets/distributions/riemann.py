@@ -12,7 +12,9 @@ In bar i let t = (y - anchor_i) / scale_i; the log density given the bar is
 References: Müller et al., Transformers Can Do Bayesian Inference, ICLR 2022 (the distribution).
 """
 
+import copy
 import math
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -42,13 +44,35 @@ class Riemann(Predictive):
             )
         self.log_probs = torch.log_softmax(logits, -1)
         self.borders = borders
-        self.inner = borders[1:-1].contiguous()
-        self.anchor = torch.cat([self.inner[:1], self.inner])
-        self.scale = borders.diff()
-        self.scale[[0, -1]] /= HALF_NORMAL_MEDIAN
-        self.is_tail = torch.zeros_like(self.scale)
-        self.is_tail[[0, -1]] = 1.0
-        self.log_height = self.is_tail * (math.log(2.0) - LOG_SQRT_2PI) - self.scale.log()
+
+    @cached_property
+    def inner(self) -> Tensor:
+        """All borders but the outermost, `m-1`."""
+        return self.borders[1:-1].contiguous()
+
+    @cached_property
+    def anchor(self) -> Tensor:
+        """See the module's docstring: `m`."""
+        return torch.cat([self.inner[:1], self.inner])
+
+    @cached_property
+    def scale(self) -> Tensor:
+        """See the module's docstring: `m`."""
+        scale = self.borders.diff()
+        scale[[0, -1]] /= HALF_NORMAL_MEDIAN
+        return scale
+
+    @cached_property
+    def is_tail(self) -> Tensor:
+        """1 for the two outer bars, else 0: `m`."""
+        is_tail = torch.zeros_like(self.scale)
+        is_tail[[0, -1]] = 1.0
+        return is_tail
+
+    @cached_property
+    def log_height(self) -> Tensor:
+        """Log density given the bar where t = 0: `m`."""
+        return self.is_tail * (math.log(2.0) - LOG_SQRT_2PI) - self.scale.log()
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -176,7 +200,9 @@ class Riemann(Predictive):
         raise DataError("scale must be all positive or all negative; split the batch by sign.")
 
     def __getitem__(self, index: Index | tuple[Index, ...]) -> "Riemann":
-        return Riemann(index_batch(self.log_probs, index), self.borders)
+        part = copy.copy(self)
+        part.log_probs = index_batch(self.log_probs, index)
+        return part
 
     def _centres(self) -> Tensor:
         """The mean of y in each bar, `m`."""

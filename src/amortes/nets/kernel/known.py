@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from amortes.nets.distributions.normal import cut_off
+from amortes.nets.kernel.below import below
 from amortes.nets.kernel.conditioning import Conditioned, Moments
 
 
@@ -74,13 +74,5 @@ class Known:
         along = rows @ torch.stack([self.pull, self.star_rows], dim=-1)  # b x k x s x q x 2
         mean = mean[:, :, None] + along[..., 0]
         variance = (variance[:, :, None] - rows.square().sum(-1)).clamp_min(self.floor)
-        with_star = with_star - along[..., 1]
-        total = self.star_variance[..., None] + variance
-        gap_sd = (total - 2.0 * with_star).clamp_min(self.floor).sqrt()
-        z = (self.star_mean[..., None] - mean) / gap_sd
-        with_gap = with_star - variance
-        hazard, distance, _ = cut_off(z)
-        slope = with_gap / gap_sd
-        mean = mean + slope * hazard
-        variance = variance - slope.square() * (hazard * distance)
-        return mean, variance.clamp_min(self.floor), z
+        star = self.star_mean[..., None], self.star_variance[..., None]
+        return below(mean, variance, with_star - along[..., 1], *star, self.floor)

@@ -9,6 +9,8 @@ hints         closed-form conditioning on x*, f* or both
 correction    learned: what the closed form gets wrong      (base stage)
 optima        a few draws of the optimum
 sketch        what they would tell about a query
+columns, below  how, for all of them at once
+features      what the alpha network sees of that
 gain          learned: the gains                            (alpha stage)
 """
 
@@ -27,6 +29,7 @@ from amortes.nets.distributions import GaussianMixture, Predictive, Riemann, asi
 from amortes.nets.kernel import gain as gains
 from amortes.nets.kernel.conditioning import Conditioned, condition
 from amortes.nets.kernel.correction import Correction, correct, mixture
+from amortes.nets.kernel.features import Describer
 from amortes.nets.kernel.hints import start
 from amortes.nets.kernel.landmarks import (
     LandmarkConfig,
@@ -65,6 +68,7 @@ class KernelState:
     conditioned: Conditioned
     landmarks: Landmarks | None = None
     sketch: Sketch | None = None  # without the particles that hardly matter
+    describer: Describer | None = None  # of the sketch
 
 
 class KernelNetwork(Network[KernelState]):
@@ -149,10 +153,7 @@ class KernelNetwork(Network[KernelState]):
         self.require_draws()
         conditioned, landmarks = state.conditioned, self._landmarks(state)
         sketch = Sketch(conditioned, landmarks, fresh_optima(conditioned, landmarks))
-        Xq64 = Xq.double()
-        at_q = conditioned.moments(Xq64)
-        cross = conditioned.covariance(Xq64, at_q, landmarks.X, landmarks.moments)
-        terms = [sketch.terms(name, Xq64, at_q, cross).counted for name in GAINS]
+        terms = [sketch.terms(name, Xq.double()).counted for name in GAINS]
         return torch.stack(terms, dim=-1).to(Xq.dtype)
 
     def require_draws(self) -> None:
@@ -161,20 +162,13 @@ class KernelNetwork(Network[KernelState]):
 
     def gain(self, state: KernelState, Xq: Tensor, names: Sequence[str] = GAINS) -> Predictive:
         """Gains in units of the sketched ones; see `Network.gain`."""
-        sketch = self._sketch(state)
-        conditioned, landmarks = sketch.conditioned, sketch.landmarks
-        Xq64 = _queries(Xq)
-        at_q = conditioned.moments(Xq64)
-        cross = conditioned.covariance(Xq64, at_q, landmarks.X, landmarks.moments)
+        sketch, Xq64 = self._sketch(state), _queries(Xq)
+        assert state.describer is not None
         units, logits = [], []
         for name in names:
-            terms = sketch.terms(name, Xq64, at_q, cross)
-            sketched = terms.mean_gain
-            unit = gains.gain_unit(conditioned, at_q, sketched)
-            draws = gains.draw_features(sketch, at_q, terms, unit)
-            queries = gains.query_features(conditioned, at_q, sketched, unit)
-            units.append(unit)
-            logits.append(self.gain_networks[name](draws, queries))
+            features = state.describer.describe(sketch.terms(name, Xq64))
+            units.append(features.unit)
+            logits.append(self.gain_networks[name](features.draws, features.queries))
         bars = Riemann(torch.stack(logits, 2).to(Xq.dtype), self.gain_borders.to(Xq.dtype))
         zero = torch.zeros((), dtype=Xq.dtype)
         return bars.affine(torch.stack(units, 2).to(Xq.dtype), zero)
@@ -192,6 +186,7 @@ class KernelNetwork(Network[KernelState]):
                 conditioned = _heavy(state.conditioned).believing()
                 landmarks = find_landmarks(conditioned, self._config.landmarks)
                 state.sketch = Sketch(conditioned, landmarks, landmarks.optima)
+                state.describer = Describer.of(state.sketch)
         return state.sketch
 
     def base_parameters(self) -> Iterator[nn.Parameter]:
