@@ -133,7 +133,7 @@ def test_other_pending_points_are_as_if_conditioned_anew(
 ) -> None:
     pendings = [None, task.Xq[:, :1], task.Xq[:, 1:4], task.X[:, :2]]
     fresh = [network.condition(task.X, task.y, pending) for pending in pendings]
-    monkeypatch.delattr(module, "infer_particles")
+    monkeypatch.delattr(module, "infer_with_roots")
     for start in (fresh[0], fresh[2]):
         for pending, expected in zip(pendings, fresh, strict=True):
             state = network.with_pending(start, pending)

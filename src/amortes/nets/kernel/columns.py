@@ -59,9 +59,7 @@ class Columns:
             4, known.met[:, :, :, None].expand_as(met), met
         )
         at_rivals = by_rival.permute(0, 1, 4, 3, 2).reshape(b * k, -1, c * s)
-        white_slope = places.white_slope.reshape(b, k, n, s, d)
-        white = torch.cat([white_slope, places.moments.whitened[..., None]], dim=-1)
-        at_data = (white.transpose(2, 3) @ mix[..., : d + 1].mT).permute(0, 1, 3, 4, 2)
+        at_data = (places.white.transpose(2, 3) @ mix[..., : d + 1].mT).permute(0, 1, 3, 4, 2)
         white_rivals = rivals.moments.whitened.flatten(0, 1)
         at_data = torch.baddbmm(
             at_data.reshape(b * k, n, c * s), white_rivals, at_rivals, beta=-1.0, alpha=-1.0

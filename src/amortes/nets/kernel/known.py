@@ -26,16 +26,15 @@ class Places:
     conditioned: Conditioned
     x: Tensor  # b x s x d
     moments: Moments  # b x k x s
-    white_slope: Tensor  # b x k x n x (s d)
+    white: Tensor  # b x k x n x s x (d + 1), whitened covariances of slopes and f with the data
 
     def covariance(self, X: Tensor, at: Moments) -> Tensor:
         """Of f at X, `b x q x d`, with the slopes and f at x*: `b x k x s x q x (d + 1)`."""
-        s, d = self.x.shape[1:]
-        slopes = at.whitened.mT @ self.white_slope
-        slopes = slopes.reshape(*slopes.shape[:-1], s, d).transpose(2, 3)
-        slopes = self.conditioned.slope_kernel(X, self.x) - slopes
-        value = self.conditioned.covariance(self.x, self.moments, X, at)
-        return torch.cat([slopes, value[..., None]], dim=-1)
+        slopes = self.conditioned.slope_kernel(X, self.x)
+        value = self.conditioned.kernel(X, self.x)
+        prior = torch.cat([slopes, value[..., None]], dim=-1)
+        explained = (at.whitened.mT @ self.white.flatten(3)).reshape(prior.shape)
+        return (prior - explained).transpose(2, 3)
 
 
 @dataclass(frozen=True)

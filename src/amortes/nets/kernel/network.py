@@ -37,7 +37,7 @@ from amortes.nets.kernel.landmarks import (
     find_landmarks,
     fresh_optima,
 )
-from amortes.nets.kernel.particles import ParticleConfig, infer_particles
+from amortes.nets.kernel.particles import ParticleConfig, infer_with_roots
 from amortes.nets.kernel.sketch import Sketch
 from amortes.prior.gp import GPPrior
 
@@ -106,9 +106,9 @@ class KernelNetwork(Network[KernelState]):
             raise DataError(f"X: needs an observation, but has shape {tuple(X.shape)}.")
         with _kept():
             X64, y64 = _double(X), _double(y)
-            particles = infer_particles(self.prior, X64, y64, self._config.particles)
+            particles, root = infer_with_roots(self.prior, X64, y64, self._config.particles)
             pending = None if X_pending is None else _double(X_pending)
-            return KernelState(condition(self.prior, particles, X64, y64, pending))
+            return KernelState(condition(self.prior, particles, X64, y64, pending, root))
 
     def with_pending(self, state: KernelState, X_pending: Tensor | None) -> KernelState:
         """Keep the particles, which do not depend on pending points."""

@@ -27,7 +27,7 @@ from torch.quasirandom import SobolEngine
 from amortes import linalg
 from amortes.errors import ConfigError, require_least
 from amortes.prior.gp import GPPrior, Hyperparameters
-from amortes.prior.kernels import correlation, radial_slope, scaled_square_distance
+from amortes.prior.kernels import correlation, scaled_square_distance, value_and_slope
 
 # Norm of the gradient of the log posterior that is too much for a mode: docs/log.md, 2026-11-16.
 STEEP = 1.0
@@ -88,20 +88,25 @@ class HyperPosterior:
             dtype=X.dtype,
         )
         # The derivatives need these at every step: memory that is fresh each time is slow.
-        self._dK = X.new_empty(self.b, self.d + 1, self.n, self.n)
-        self._A, self._A_transposed = X.new_empty(2, self.b, self.d + 2, self.n, self.n)
+        # By an output variance that is known they are multiplied by zero, and can be anything.
+        self._dK = X.new_zeros(self.b, self.d + 1, self.n, self.n)
+        self._A, self._A_transposed = X.new_zeros(2, self.b, self.d + 2, self.n, self.n)
+        self._varied = self.d + (prior.output_variance.scale > 0)
 
     def hyperparameters(self, z: Tensor) -> Hyperparameters:
         """Hyperparameters at z, `... x (d + 2)`, with the mean at its prior location."""
         return self.prior.hyperparameters(torch.cat([z, torch.zeros_like(z[..., :1])], -1), self.d)
 
-    def log_density(self, z: Tensor) -> Tensor:
-        """L(z) up to a constant for z, `b x k x (d + 2)`: `b x k`."""
+    def root(self, z: Tensor) -> Tensor:
+        """Cholesky factors of K + t^2 11' + s^2 I at z, `b x k x (d + 2)`: `b x k x n x n`."""
         hyper = self.hyperparameters(z)
-        K = observed_covariance(self.prior, hyper, self.X[:, None])
-        L = linalg.cholesky(K)
+        return linalg.cholesky(observed_covariance(self.prior, hyper, self.X[:, None]))
+
+    def log_density(self, z: Tensor, root: Tensor | None = None) -> Tensor:
+        """L(z) up to a constant for z, `b x k x (d + 2)`: `b x k`; `root` is that at z."""
+        L = self.root(z) if root is None else root
         r: Tensor = torch.linalg.solve_triangular(
-            L, self.residual[:, None].expand(*K.shape[:-1], 1), upper=False
+            L, self.residual[:, None].expand(*L.shape[:-1], 1), upper=False
         )
         log_det = L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         return -0.5 * r.square().sum((-1, -2)) - log_det - 0.5 * z.square().sum(-1)
@@ -111,21 +116,21 @@ class HyperPosterior:
         hyper = self.hyperparameters(z)
         precision = hyper.lengthscale.square().reciprocal()
         r2 = (precision[:, None] @ self.square_differences.flatten(2)).reshape(-1, self.n, self.n)
-        signal = hyper.output_variance[:, None, None] * correlation(self.prior.kernel, r2)
-        L = linalg.cholesky(with_mean_and_noise(self.prior, hyper, signal))
+        output_variance = hyper.output_variance[:, None, None]
+        signal, slope = (output_variance * t for t in value_and_slope(self.prior.kernel, r2))
+        noise = hyper.noise_sd.square()[:, None]
+        L = linalg.cholesky(with_mean_and_noise(self.prior, noise, signal))
         K_inv = torch.cholesky_inverse(L)
         a = K_inv @ self.residual  # b x n x 1
         # dK is slope (x_k - x'_k)^2 / l_k^2 by log l_k, the signal by log output variance, and
         # 2 s^2 I by log s. The scalar factors are applied to the results, not to the matrices.
-        slope = hyper.output_variance[:, None, None] * radial_slope(self.prior.kernel, r2)
-        dK, A = self._dK, self._A
+        dK, A, varied = self._dK, self._A, self._varied
         torch.mul(slope[:, None], self.square_differences, out=dK[:, :-1])
         dK[:, -1] = signal
         # All are symmetric: this is K^-1 dK, transposed.
-        torch.bmm(dK.flatten(1, 2), K_inv, out=A[:, :-1].flatten(1, 2))
+        torch.bmm(dK[:, :varied].flatten(1, 2), K_inv, out=A[:, :varied].flatten(1, 2))
         A[:, -1] = K_inv
-        noise = 2 * hyper.noise_sd.square()[:, None]
-        factor = self.scales * torch.cat([precision, torch.ones_like(noise), noise], dim=1)
+        factor = self.scales * torch.cat([precision, torch.ones_like(noise), 2 * noise], dim=1)
         quadratic = torch.cat(
             [(a.mT[:, None] @ dK @ a[:, None]).flatten(1), a.square().sum(1)], dim=1
         )
@@ -153,10 +158,13 @@ def _definite(fisher: Tensor) -> Tensor:
     return torch.where(low[:, None, None], mended, fisher)
 
 
-def with_mean_and_noise(prior: GPPrior, hyper: Hyperparameters, signal: Tensor) -> Tensor:
-    """Covariance of the observations: signal + t^2 11' + s^2 I, the mean integrated out."""
+def with_mean_and_noise(prior: GPPrior, noise: Tensor, signal: Tensor) -> Tensor:
+    """Covariance of observations: signal + t^2 11' + s^2 I, the mean integrated out.
+
+    The noise variances s^2 are `... x 1`.
+    """
     K = signal + prior.mean.scale**2
-    K.diagonal(dim1=-2, dim2=-1).add_(hyper.noise_sd.square()[..., None])
+    K.diagonal(dim1=-2, dim2=-1).add_(noise)
     return K
 
 
@@ -164,7 +172,7 @@ def observed_covariance(prior: GPPrior, hyper: Hyperparameters, X: Tensor) -> Te
     """Covariance of observations at X, `... x n x d`, under hyperparameters `...`."""
     r2 = scaled_square_distance(X, X, hyper.lengthscale)
     signal = hyper.output_variance[..., None, None] * correlation(prior.kernel, r2)
-    return with_mean_and_noise(prior, hyper, signal)
+    return with_mean_and_noise(prior, hyper.noise_sd.square()[..., None], signal)
 
 
 def find_mode(posterior: HyperPosterior, steps: int) -> tuple[Tensor, Tensor]:
@@ -210,16 +218,26 @@ def find_mode(posterior: HyperPosterior, steps: int) -> tuple[Tensor, Tensor]:
 
 def infer_particles(prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig) -> Particles:
     """Weighted hyperparameters for X, `b x n x d`, y, `b x n` (float64)."""
+    return infer_with_roots(prior, X, y, config)[0]
+
+
+def infer_with_roots(
+    prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig
+) -> tuple[Particles, Tensor]:
+    """The same, and the Cholesky factors of the observations' covariances, `b x k x n x n`."""
     _, n, d = X.shape
     group = max(1, CACHE_BYTES // (8 * (d + 2) * n * n))
     starts = range(0, len(X), group)
     parts = [_infer(prior, X[i : i + group], y[i : i + group], config) for i in starts]
-    columns = zip(*(p.hyper.tensors() for p in parts), strict=True)
+    columns = zip(*(p.hyper.tensors() for p, _ in parts), strict=True)
     hyper = Hyperparameters(*(torch.cat(column) for column in columns))
-    return Particles(hyper, torch.cat([p.log_weights for p in parts]))
+    particles = Particles(hyper, torch.cat([p.log_weights for p, _ in parts]))
+    return particles, torch.cat([root for _, root in parts]) if len(parts) > 1 else parts[0][1]
 
 
-def _infer(prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig) -> Particles:
+def _infer(
+    prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig
+) -> tuple[Particles, Tensor]:
     posterior = HyperPosterior(prior, X, y)
     p = posterior.d + 2
     mode, fisher = find_mode(posterior, config.steps)
@@ -243,8 +261,9 @@ def _infer(prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig) -> Part
     log_proposal = torch.logaddexp(
         log_local + math.log1p(-share), log_prior + (math.log(share) if share else -math.inf)
     )
-    log_weights = torch.log_softmax(posterior.log_density(z) - log_proposal, dim=-1)
-    return Particles(posterior.hyperparameters(z), log_weights)
+    root = posterior.root(z)
+    log_weights = torch.log_softmax(posterior.log_density(z, root) - log_proposal, dim=-1)
+    return Particles(posterior.hyperparameters(z), log_weights), root
 
 
 @lru_cache(maxsize=256)
