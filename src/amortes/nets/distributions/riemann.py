@@ -74,6 +74,13 @@ class Riemann(Predictive):
         """Log density given the bar where t = 0: `m`."""
         return self.is_tail * (math.log(2.0) - LOG_SQRT_2PI) - self.scale.log()
 
+    @cached_property
+    def centres(self) -> Tensor:
+        """The mean of y in each bar, `m`."""
+        offset = torch.full_like(self.scale, 0.5)
+        offset[0], offset[-1] = -HALF_NORMAL_MEAN, HALF_NORMAL_MEAN
+        return self.anchor + offset * self.scale
+
     @property
     def batch_shape(self) -> torch.Size:
         """The shape `...` of the batch."""
@@ -82,14 +89,14 @@ class Riemann(Predictive):
     @property
     def mean(self) -> Tensor:
         """Σ_i p_i E[y | bar i]."""
-        return self.log_probs.exp() @ self._centres()
+        return self.log_probs.exp() @ self.centres
 
     @property
     def variance(self) -> Tensor:
         """Σ_i p_i (Var[y | bar i] + (E[y | bar i] - mean)²)."""
         spread = torch.where(self.is_tail > 0, 1.0 - 2.0 / math.pi, 1.0 / 12.0)
         within = self.scale.square() * spread
-        between = (self._centres() - self.mean.unsqueeze(-1)).square()
+        between = (self.centres - self.mean.unsqueeze(-1)).square()
         return (self.log_probs.exp() * (within + between)).sum(-1)
 
     def log_prob(self, y: Tensor) -> Tensor:
@@ -200,15 +207,19 @@ class Riemann(Predictive):
         raise DataError("scale must be all positive or all negative; split the batch by sign.")
 
     def __getitem__(self, index: Index | tuple[Index, ...]) -> "Riemann":
-        part = copy.copy(self)
-        part.log_probs = index_batch(self.log_probs, index)
-        return part
+        return self._with(index_batch(self.log_probs, index))
 
-    def _centres(self) -> Tensor:
-        """The mean of y in each bar, `m`."""
-        offset = torch.full_like(self.scale, 0.5)
-        offset[0], offset[-1] = -HALF_NORMAL_MEAN, HALF_NORMAL_MEAN
-        return self.anchor + offset * self.scale
+    def like(self, logits: Tensor) -> "Riemann":
+        """The same bars with probabilities softmax(logits `... x m`), without a check.
+
+        What is already known of the bars is not computed again.
+        """
+        return self._with(torch.log_softmax(logits, -1))
+
+    def _with(self, log_probs: Tensor) -> "Riemann":
+        other = copy.copy(self)  # with all that is known of the bars
+        other.log_probs = log_probs
+        return other
 
     def _bar(self, y: Tensor) -> Tensor:
         """The bar each y falls into, in the shape of y broadcast with the batch."""

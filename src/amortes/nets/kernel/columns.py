@@ -59,11 +59,9 @@ class Columns:
             4, known.met[:, :, :, None].expand_as(met), met
         )
         at_rivals = by_rival.permute(0, 1, 4, 3, 2).reshape(b * k, -1, c * s)
-        at_data = (places.white.transpose(2, 3) @ mix[..., : d + 1].mT).permute(0, 1, 3, 4, 2)
-        white_rivals = rivals.moments.whitened.flatten(0, 1)
-        at_data = torch.baddbmm(
-            at_data.reshape(b * k, n, c * s), white_rivals, at_rivals, beta=-1.0, alpha=-1.0
-        )
+        at_data = places.white.transpose(2, 3) @ -mix[..., : d + 1].mT  # b x k x s x n x c
+        at_data = at_data.permute(0, 1, 3, 4, 2).reshape(b * k, n, c * s)
+        at_data.baddbmm_(rivals.moments.whitened.flatten(0, 1), at_rivals, alpha=-1.0)
         lengthscale = conditioned.particles.hyper.lengthscale  # b x k x d
         A = slopes / lengthscale.square()[:, :, None, None]
         a = -(A @ x[:, None, ..., None])  # b x k x s x c x 1

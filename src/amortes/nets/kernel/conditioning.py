@@ -93,11 +93,13 @@ class Conditioned:
     def derivative_kernels(self, X1: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         """Prior covariances of f at X1, `b x n x d`, with derivatives of f at x, `b x s x d`.
 
-        With df/dx_k and d2f/dx_k^2: two tensors `b x k x n x s x d`.
+        With df/dx_k and d2f/dx_k^2: two tensors `b x k x n x s x d`, without gradients.
         """
         slope, first, precision, r2 = self._slopes(X1, x)
-        curvature = self._signal * radial_curvature(self.prior.kernel, r2)[..., None]
-        return slope * first, (curvature * first).mul_(first).sub_(slope * precision)
+        # In place: such large tensors take longer to allocate than to compute.
+        curve = self._signal * radial_curvature(self.prior.kernel, r2)[..., None] * first
+        curve.mul_(first).addcmul_(slope, precision, value=-1.0)
+        return first.mul_(slope), curve
 
     def slope_kernel(self, X1: Tensor, x: Tensor) -> Tensor:
         """The first of `derivative_kernels`."""

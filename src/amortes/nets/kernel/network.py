@@ -87,6 +87,9 @@ class KernelNetwork(Network[KernelState]):
         # Of gains in their units, 98 % are within +-60 (docs/log.md, 2026-11-15).
         borders = asinh_borders(config.gain_bars, limit=300.0, linear=0.5)
         self.register_buffer("gain_borders", borders, persistent=False)
+        self._bars = {
+            dtype: _even_bars(borders.to(dtype)) for dtype in (torch.float32, torch.float64)
+        }
         for network in self.gain_networks.values():
             assert isinstance(network, gains.GainNetwork)
             network.start_at(1.0, borders)
@@ -169,7 +172,7 @@ class KernelNetwork(Network[KernelState]):
             features = state.describer.describe(sketch.terms(name, Xq64))
             units.append(features.unit)
             logits.append(self.gain_networks[name](features.draws, features.queries))
-        bars = Riemann(torch.stack(logits, 2).to(Xq.dtype), self.gain_borders.to(Xq.dtype))
+        bars = self._bars[Xq.dtype].like(torch.stack(logits, 2).to(Xq.dtype))
         zero = torch.zeros((), dtype=Xq.dtype)
         return bars.affine(torch.stack(units, 2).to(Xq.dtype), zero)
 
@@ -199,6 +202,13 @@ class KernelNetwork(Network[KernelState]):
 
     def start_alpha(self) -> None:
         """Nothing to prepare: the alpha network shares only computed parts with the base."""
+
+
+def _even_bars(borders: Tensor) -> Riemann:
+    """Bars of which the centres are known."""
+    bars = Riemann(torch.zeros_like(borders[1:]), borders)
+    bars.centres  # noqa: B018 computed now, not in somebody's inference mode
+    return bars
 
 
 @contextlib.contextmanager

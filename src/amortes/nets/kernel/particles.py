@@ -266,9 +266,16 @@ def _infer(
     return Particles(posterior.hyperparameters(z), log_weights), root
 
 
-@lru_cache(maxsize=256)
 def normal_points(dim: int, count: int) -> Tensor:
-    """`count x dim` quasi-random standard normal points, float64; always the same."""
+    """`count x dim` quasi-random standard normal points, float64; always the same.
+
+    Fewer are the first of more, so that only powers of two are kept.
+    """
+    return _normal_points(dim, 1 << (count - 1).bit_length())[:count]
+
+
+@lru_cache(maxsize=256)
+def _normal_points(dim: int, count: int) -> Tensor:
     sobol: Any = SobolEngine  # untyped in torch
     U: Tensor = sobol(dim, scramble=True, seed=1).draw(count, dtype=torch.float64)
     points: Tensor = torch.special.ndtri(U.clamp(1e-6, 1 - 1e-6))

@@ -135,6 +135,7 @@ class Peak:
             log_probability = self._observe_maximum()
         fresh = torch.ones_like(self.rival_star, dtype=torch.bool)
         tie = TIE * conditioned.prior_variance.sqrt()[..., None, None]
+        self.mix = torch.nn.functional.pad(self.mix, (0, rounds))
         for _ in range(rounds):
             gap = self.star_mean[..., None] - self.rival_mean + tie
             total = self.star_variance[..., None] + self._floored(self.rival_variance)
@@ -192,10 +193,10 @@ class Peak:
         prior = columns.gather(4, index[..., None].expand(b, k, s, m, 1)).squeeze(4)
         with_rival = prior - (self.rival_rows @ own[..., None]).squeeze(-1)  # b x k x s x m
         with_star = self.rival_star.gather(3, index).squeeze(3)
-        self.mix = torch.nn.functional.pad(self.mix, (0, 1))
         unit = torch.zeros_like(self.mix[..., 0, :])
-        unit[..., self.places.x.shape[-1]] = 1.0
-        unit[..., -1] = -1.0
+        d = self.places.x.shape[-1]
+        unit[..., d] = 1.0
+        unit[..., d + 2 + len(self.met)] = -1.0
         self.met.append(index.squeeze(3))
         self._truncate(unit, own, with_rival, with_star, z, sd)
 
@@ -275,7 +276,7 @@ def peak_at(conditioned: Conditioned, rivals: Rivals, x_star: Tensor) -> Peak:
     )
     white_slope = (conditioned.whitener @ slope_kernel).reshape(shape)
     white = torch.cat([white_slope, at_star.whitened[..., None]], dim=-1)
-    curves = (conditioned.whitener @ curve_kernel).reshape(shape)
+    curves = torch.matmul(conditioned.whitener, curve_kernel, out=slope_kernel).reshape(shape)
     # By place, b x k x s x n x (d + 1) and x d: products with slopes and, last, with f.
     by_place = white.transpose(2, 3).contiguous()
     explained = by_place.mT @ by_place  # b x k x s x (d + 1) x (d + 1)
