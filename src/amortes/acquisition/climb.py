@@ -80,7 +80,8 @@ def climb(
             break
         alive = f + HOPE * rise > f.max()
         alive[f.topk(min(KEPT, len(f))).indices] = True
-        x, f, g, H, known, length, step = (t[alive] for t in (x, f, g, H, known, length, step))
+        if not bool(alive.all()):
+            x, f, g, H, known, length, step = (t[alive] for t in (x, f, g, H, known, length, step))
         x_new = domain.bring_in(x + length[:, None] * step, x)
         f_new, g_new = _gradient(score, x_new)
         f_new = f_new.where(allowed(x_new), -math.inf)

@@ -72,22 +72,24 @@ class Describer:
         b, k, q = before.mean.shape
         sd, gap = before.variance.sqrt(), before.mean - self.best
         reducible = 0.5 * (before.variance * self.precision).log1p()
-        by_particle = torch.stack([(gap / sd).asinh(), gap, sd.log(), reducible, sd], dim=-1)
+        by_particle = torch.stack([sd, (gap / sd).asinh(), gap, sd.log(), reducible], dim=-1)
         averages = (self.weights @ by_particle.reshape(b, k, -1)).reshape(b, q, 5)
-        sketched = terms.mean_gain
-        unit = sketched.clamp_min(0.0) + REDUCIBLE_SHARE * averages[..., 3] + SMALLEST_UNIT
-        one, average_sd = unit[..., None], averages[..., 4:]
+        average_sd, average = torch.split_with_sizes(averages, [1, 4], dim=-1)
+        sketched = terms.mean_gain[..., None]
+        unit = sketched.clamp_min(0.0) + REDUCIBLE_SHARE * average[..., 3:] + SMALLEST_UNIT
+        per_unit = unit.reciprocal()  # b x q x 1
         draws = [
-            (terms.gain / one).asinh(),
+            (terms.gain * per_unit).asinh(),
             terms.shift.asinh(),
             self.above.expand_as(terms.gain),
             ((self.optima - before.middle[..., None]) / average_sd).asinh(),
         ]
         queries = [
-            averages[..., :4],
-            before.spread.clamp_min(NO_SPREAD).log()[..., None] / 2,
-            one.log() / 3.0,
-            sketched[..., None] / one,
+            average,
+            0.5 * before.spread.clamp_min(NO_SPREAD).log()[..., None],
+            unit.log() / 3.0,
+            sketched * per_unit,
             self.dataset.expand(b, q, -1),
         ]
-        return Features(unit, torch.stack(draws, dim=-1), torch.cat(queries, dim=-1))
+        draws_and_queries = torch.stack(draws, dim=-1), torch.cat(queries, dim=-1)
+        return Features(unit.squeeze(-1), *draws_and_queries)

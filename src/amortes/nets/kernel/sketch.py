@@ -130,14 +130,16 @@ class Sketch:
         v = torch.cat([v, variance[..., None]], dim=-1)
         v = v + self.conditioned.noise_variance[..., None, None]
         entropy = overlap_entropy(given.weights, f, v)  # b x q x (s + 1)
-        means = (given.weights * f).sum(1)
-        middle, w = means[..., -1], given.weights[..., -1]
-        spread = (w * (mean - middle[:, None]).square()).sum(1)
+        parts = [f.shape[-1] - 1, 1]
+        after, before = torch.split_with_sizes(entropy, parts, dim=-1)
+        means, middle = torch.split_with_sizes((given.weights * f).sum(1), parts, dim=-1)
+        w = given.weights[..., -1]  # b x k x 1
+        spread = (w * (mean - middle.mT).square()).sum(1)
         sd = (spread + (w * v[..., -1]).sum(1)).sqrt()
         return Terms(
-            gain=entropy[..., -1:] - entropy[..., :-1],
-            shift=(means[..., :-1] - middle[..., None]) / sd[..., None],
-            before=Before(mean, variance, middle, spread),
+            gain=before - after,
+            shift=(means - middle) / sd[..., None],
+            before=Before(mean, variance, middle.squeeze(-1), spread),
         )
 
     @torch.inference_mode(False)  # kept for calls that need gradients
