@@ -5,7 +5,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from amortes.acquisition import Domain
-from amortes.acquisition.climb import PATIENCE, _learn, climb
+from amortes.acquisition.climb import KEPT, PATIENCE, _learn, climb
 from amortes.random import generator
 
 
@@ -148,3 +148,19 @@ def test_known_scales_save_steps() -> None:
     assert torch.allclose(x[0], top, atol=0.05)
     _, same = run(hill, Domain.cube(2), start, **steps, scale=7.0 * scale)  # type: ignore[arg-type]
     assert torch.equal(told, same)  # only their ratios matter
+
+
+def test_starts_that_cannot_reach_the_best_are_given_up() -> None:
+    # Two hills, of height 1 and 0.1; the best few of the starts are on the higher one.
+    counts = []
+
+    def score(x: Tensor) -> Tensor:
+        counts.append(len(x))
+        high, low = (x - 0.2).square().sum(-1), (x - 0.8).square().sum(-1)
+        return (-20 * high).exp() + 0.1 * (-20 * low).exp()
+
+    close = 0.2 + torch.linspace(0.05, 0.1, KEPT, dtype=torch.float64)
+    starts = torch.cat([close, torch.full((5,), 0.75, dtype=torch.float64)])[:, None].expand(-1, 2)
+    _, f = run(score, Domain.cube(2), starts)
+    assert counts[:3] == [KEPT + 5, KEPT + 5, KEPT]  # values, gradients, the first step
+    assert float(f.max()) == pytest.approx(1.0, abs=1e-4)

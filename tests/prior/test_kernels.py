@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from amortes.prior.gp import Hyperparameters, Kernel
-from amortes.prior.kernels import covariance
+from amortes.prior.kernels import correlation, covariance, value_and_slope
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -32,3 +32,12 @@ def test_gradient_is_finite_where_points_coincide(kernel: Kernel) -> None:
     covariance(kernel, hyper, X, X).sum().backward()  # type: ignore[no-untyped-call]
     assert X.grad is not None
     assert X.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("kernel", ["se", "matern52"])
+def test_the_radial_slope_is_a_derivative(kernel: Kernel) -> None:
+    r2 = torch.linspace(0.01, 9.0, 20, dtype=torch.float64, requires_grad=True)
+    value, slope = value_and_slope(kernel, r2)
+    (derivative,) = torch.autograd.grad(correlation(kernel, r2).sum(), r2)
+    assert torch.equal(value, correlation(kernel, r2))
+    assert torch.allclose(slope, -2.0 * derivative)

@@ -8,9 +8,10 @@ lengths over which the score varies along each coordinate, if they are known: a 
 coordinates in which all directions are alike. Coordinates held at a bound by the gradient are
 frozen, and none moves further than `max_step`. A step is kept if the value rises; if not, the next
 one is shorter. Curvature is learned from either. All starts step together, because an evaluation of
-a few points costs hardly more than that of one; half-way only the best go on. The climb ends when
-no start promises (f + g's, with its next step s) to rise above the best by enough to matter; every
-step in which none did halves what is promised.
+a few points costs less than one after the other; half-way only the best go on. Starts that do not
+even promise to reach the best with `HOPE` times the rise of their next step s, g's, are given up,
+but for the best few. The climb ends when no start promises to rise above the best by enough to
+matter (f + g's); every step in which none did halves what is promised.
 
 Reference: Nocedal & Wright, Numerical Optimization, 2006, chapter 6.
 """
@@ -26,6 +27,9 @@ from amortes.acquisition.pool import Score
 
 PATIENCE = 3
 """Steps without a rise of the best that matters, after which the climb ends."""
+HOPE, KEPT = 3.0, 3
+"""Multiple of the promised rise that would have to reach the best, and how many go on in any case:
+a third fewer points (docs/log.md, 2026-11-17)."""
 SHORTEN, LENGTHEN = 0.25, 4.0
 """Factors of the step after a failure, and after a success along which the gradient grew."""
 
@@ -70,9 +74,14 @@ def climb(
         step = torch.where(held, 0.0, (H @ uphill[..., None]).squeeze(-1))
         step = step * (max_step / step.abs().amax(-1, keepdim=True).clamp_min(max_step))
         enough = tolerance * (float(f.max()) - lowest)
-        promise = f + 0.5**idle * (g * step).sum(-1)
+        rise = (g * step).sum(-1)
+        promise = f + 0.5**idle * rise
         if i and not bool((promise > f.max() + enough).any()):
             break
+        alive = f + HOPE * rise > f.max()
+        alive[f.topk(min(KEPT, len(f))).indices] = True
+        if not bool(alive.all()):
+            x, f, g, H, known, length, step = (t[alive] for t in (x, f, g, H, known, length, step))
         x_new = domain.bring_in(x + length[:, None] * step, x)
         f_new, g_new = _gradient(score, x_new)
         f_new = f_new.where(allowed(x_new), -math.inf)

@@ -75,7 +75,6 @@ class Fitted:
         self.units = Units.of(self.y, maximise=maximise)
         self.told: tuple[Tensor | None, Tensor | None] | None = None  # the optimum, user's units
         self._hint: Hint | None = None  # the same for the network
-        self._prepared: set[str] = set()  # gains
         # Also when the caller is in inference mode: a later call may want gradients.
         with torch.inference_mode(False), torch.no_grad():
             pending = None if X_pending is None else X_pending[None]
@@ -90,7 +89,7 @@ class Fitted:
     def with_pending(self, X_pending: Tensor | None) -> "Fitted":
         """The same data with other pending points."""
         other = self._fresh_copy()
-        other.X_pending, other._prepared = _pending(X_pending, self.d), set()
+        other.X_pending = _pending(X_pending, self.d)
         with torch.inference_mode(False), torch.no_grad():
             pending = None if other.X_pending is None else other.X_pending[None]
             other._state = self.network.with_pending(self._state, pending)
@@ -246,11 +245,6 @@ class Fitted:
         if self._hint is not None:
             raise ConfigError("there is no gain left once the optimum is told.")
         _check_points(Xq, "Xq", self.d)
-        if name not in self._prepared:
-            # What all its queries share is computed at the first, and then without a gradient.
-            with torch.inference_mode(False), torch.no_grad():
-                self.network.gain(self._state, self.X[None, :1], (name,))
-            self._prepared.add(name)
         return self.network.gain(self._state, Xq[None], (name,))[0, :, 0]
 
     def _predict(self, Xq: Tensor) -> Predictive:

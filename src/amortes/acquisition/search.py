@@ -30,7 +30,7 @@ SCALES = (-2.5, -0.5)
 """Powers of ten between which the scales of perturbations are."""
 CHANGED, CROSSED = 0.25, 0.5
 """Share of the coordinates changed by a jump, and of the jumps that take them from a partner."""
-WIDER, SPREAD, FAR, NEAR = 2, 48, 8, 6
+WIDER, SPREAD, FAR, NEAR = 2, 8, 5, 4
 """With rough moments: how many times as many points of the low-discrepancy set are looked at; how
 many of them are scored in any case; and the best for each of the shortlist's factors, among them
 and among the perturbations."""

@@ -46,6 +46,12 @@ def radial_slope(kernel: Kernel, square_distance: Tensor) -> Tensor:
     return 5.0 / 3.0 * (1.0 + r) * (-r).exp()
 
 
+def value_and_slope(kernel: Kernel, square_distance: Tensor) -> tuple[Tensor, Tensor]:
+    """`correlation` and `radial_slope`: for the squared exponential one and the same tensor."""
+    value = correlation(kernel, square_distance)
+    return value, value if kernel == "se" else radial_slope(kernel, square_distance)
+
+
 def radial_curvature(kernel: Kernel, square_distance: Tensor) -> Tensor:
     """v(r^2) = -2 dw/d(r^2), with w of `radial_slope`.
 

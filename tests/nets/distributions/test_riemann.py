@@ -153,3 +153,13 @@ def test_rejects_bad_input() -> None:
     q = Riemann(torch.zeros(2, 4), asinh_borders(4, 2.0, 0.1))
     with pytest.raises(DataError, match="all positive or all negative"):
         q.affine(torch.tensor([1.0, -1.0]), torch.zeros(2))
+
+
+def test_other_probabilities_of_the_same_bars() -> None:
+    rng = torch.Generator().manual_seed(2)
+    borders = asinh_borders(6, 2.0, 0.1)
+    first, second = torch.randn(2, 3, 6, generator=rng, dtype=torch.float64)
+    found, expected = Riemann(first, borders).like(second), Riemann(second, borders)
+    assert torch.equal(found.mean, expected.mean)
+    assert torch.equal(found.variance, expected.variance)
+    assert torch.equal(found[1:].log_probs, expected.log_probs[1:])

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from amortes.nets.kernel.conditioning import Conditioned, condition
-from amortes.nets.kernel.particles import ParticleConfig, infer_particles
+from amortes.nets.kernel.particles import ParticleConfig, infer_particles, infer_with_roots
 from amortes.prior.gp import PRIORS, Hyperparameters, Marginal
 from amortes.prior.posterior import exact_posterior
 from amortes.prior.tasks import TaskBatch
@@ -132,3 +132,16 @@ def _variance_in_decimals(conditioned: Conditioned, p: int, Xq: Tensor) -> Tenso
         for i in range(n):
             K[i + 1 :, i + 1 :] -= np.outer(K[i + 1 :, i] / K[i, i], K[i, i + 1 :])
     return torch.as_tensor(K.diagonal()[n:].astype(float))
+
+
+def test_factors_that_are_known_are_used(task: TaskBatch) -> None:
+    particles, root = infer_with_roots(PRIOR, task.X, task.y, ParticleConfig(count=4))
+    known = condition(PRIOR, particles, task.X, task.y, root=root)
+    assert torch.equal(known.whitener, condition(PRIOR, particles, task.X, task.y).whitener)
+    scaled = condition(PRIOR, particles, task.X, task.y, root=2.0 * root)
+    assert torch.allclose(scaled.whitener, 0.5 * known.whitener)
+    # With pending points they are others.
+    pending = condition(PRIOR, particles, task.X, task.y, task.Xq, 2.0 * root)
+    assert torch.allclose(
+        pending.whitener[..., : task.X.shape[1], : task.X.shape[1]], known.whitener
+    )

@@ -4,67 +4,10 @@ from torch import Tensor
 
 from amortes.nets.base import GAINS
 from amortes.nets.distributions import Riemann, asinh_borders
-from amortes.nets.kernel import KernelConfig, KernelNetwork
-from amortes.nets.kernel.conditioning import Moments
-from amortes.nets.kernel.gain import (
-    DRAW_FEATURES,
-    QUERY_FEATURES,
-    GainNetwork,
-    draw_features,
-    gain_unit,
-    query_features,
-)
-from amortes.nets.kernel.sketch import Sketch, Terms
-from amortes.prior.gp import PRIORS
-from amortes.prior.posterior import exact_posterior
-from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
-
-
-@pytest.fixture
-def exact() -> TaskBatch:
-    """Datasets of a prior without unknown hyperparameters: all particles are alike."""
-    config = TaskConfig(batch_size=3, num_queries=9)
-    return TaskStream(PRIORS["paper-1d"], 5, config).batch_of(0, 1, 6)
-
-
-def sketched(network: KernelNetwork, task: TaskBatch) -> tuple[Sketch, Moments, Terms]:
-    state = network.condition(task.X, task.y)
-    network.gain(state, task.Xq)
-    assert state.sketch is not None
-    sketch = state.sketch
-    at = sketch.conditioned.moments(task.Xq)
-    marks = sketch.landmarks
-    cross = sketch.conditioned.covariance(task.Xq, at, marks.X, marks.moments)
-    return sketch, at, sketch.terms("jes", task.Xq, at, cross)
-
-
-def test_features_of_a_known_process(exact: TaskBatch) -> None:
-    sketch, at, terms = sketched(KernelNetwork(KernelConfig(), PRIORS["paper-1d"]), exact)
-    mean, variance = exact.posterior_mean, exact.posterior_variance
-    sd = variance.sqrt()
-    at_data, _ = exact_posterior("se", exact.hyper, exact.X, exact.y, exact.X)
-    best = at_data.amax(1, keepdim=True)
-    reducible = (1 + variance / 0.01).log() / 2
-    gain = terms.mean_gain
-    unit = gain_unit(sketch.conditioned, at, gain)
-    assert torch.allclose(unit, gain.clamp_min(0) + 0.002 * reducible + 1e-5, rtol=1e-6)
-
-    features = query_features(sketch.conditioned, at, gain, unit)
-    assert features.shape == (3, 9, QUERY_FEATURES)
-    gap = mean - best
-    for column, expected in enumerate([(gap / sd).asinh(), gap, sd.log(), reducible]):
-        assert torch.allclose(features[..., column], expected, rtol=1e-5, atol=1e-5), column
-    assert torch.allclose(features[..., 7], torch.tensor(0.1).double().log())  # the noise
-    assert torch.allclose(features[..., 10], torch.tensor(0.0).double())  # log d
-
-    draws = draw_features(sketch, at, terms, unit)
-    f = sketch.optima.f[:, None]
-    assert draws.shape == (3, 9, f.shape[-1], DRAW_FEATURES)
-    assert torch.allclose(draws[..., 0].sinh() * unit[..., None], terms.gain)
-    above = (f - best[..., None]).expand_as(draws[..., 2])
-    assert torch.allclose(draws[..., 2], above, rtol=1e-5, atol=1e-5)
-    standardised = ((f - mean[..., None]) / sd[..., None]).asinh()
-    assert torch.allclose(draws[..., 3], standardised, rtol=1e-5, atol=1e-5)
+from amortes.nets.kernel import KernelNetwork
+from amortes.nets.kernel.features import DRAW_FEATURES, QUERY_FEATURES
+from amortes.nets.kernel.gain import GainNetwork
+from amortes.prior.tasks import TaskBatch
 
 
 def test_the_untrained_network_predicts_the_unit_and_draws_have_no_order() -> None:

@@ -22,8 +22,9 @@ def conditioned(task: TaskBatch) -> Conditioned:
 
 def places_at(conditioned: Conditioned, x: Tensor) -> Places:
     at = conditioned.moments(x)
-    slopes = conditioned.slope_kernel(conditioned.X, x).transpose(2, 3).flatten(3)
-    return Places(conditioned, x, at, conditioned.whitener @ slopes)
+    slopes = conditioned.slope_kernel(conditioned.X, x)  # b x k x n x s x d
+    white = (conditioned.whitener @ slopes.flatten(3)).reshape(slopes.shape)
+    return Places(conditioned, x, at, torch.cat([white, at.whitened[..., None]], dim=-1))
 
 
 def nothing_known(star_mean: float, star_variance: float) -> Known:

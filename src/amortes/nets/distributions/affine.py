@@ -1,5 +1,7 @@
 """The distribution of scale * Y + shift for any predictive distribution of Y, with scale > 0."""
 
+import copy
+
 import torch
 from torch import Tensor
 
@@ -79,4 +81,7 @@ class Affine(Predictive):
         return self.base.affine(scale * self.scale, scale * self.shift + shift)
 
     def __getitem__(self, index: Index | tuple[Index, ...]) -> "Affine":
-        return Affine(self.base[index], self.scale[index], self.shift[index])
+        part = copy.copy(self)  # without another check
+        part.base = self.base[index]
+        part.scale, part.shift = self.scale[index], self.shift[index]
+        return part

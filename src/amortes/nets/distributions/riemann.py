@@ -12,7 +12,9 @@ In bar i let t = (y - anchor_i) / scale_i; the log density given the bar is
 References: Müller et al., Transformers Can Do Bayesian Inference, ICLR 2022 (the distribution).
 """
 
+import copy
 import math
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -42,13 +44,42 @@ class Riemann(Predictive):
             )
         self.log_probs = torch.log_softmax(logits, -1)
         self.borders = borders
-        self.inner = borders[1:-1].contiguous()
-        self.anchor = torch.cat([self.inner[:1], self.inner])
-        self.scale = borders.diff()
-        self.scale[[0, -1]] /= HALF_NORMAL_MEDIAN
-        self.is_tail = torch.zeros_like(self.scale)
-        self.is_tail[[0, -1]] = 1.0
-        self.log_height = self.is_tail * (math.log(2.0) - LOG_SQRT_2PI) - self.scale.log()
+
+    @cached_property
+    def inner(self) -> Tensor:
+        """All borders but the outermost, `m-1`."""
+        return self.borders[1:-1].contiguous()
+
+    @cached_property
+    def anchor(self) -> Tensor:
+        """See the module's docstring: `m`."""
+        return torch.cat([self.inner[:1], self.inner])
+
+    @cached_property
+    def scale(self) -> Tensor:
+        """See the module's docstring: `m`."""
+        scale = self.borders.diff()
+        scale[[0, -1]] /= HALF_NORMAL_MEDIAN
+        return scale
+
+    @cached_property
+    def is_tail(self) -> Tensor:
+        """1 for the two outer bars, else 0: `m`."""
+        is_tail = torch.zeros_like(self.scale)
+        is_tail[[0, -1]] = 1.0
+        return is_tail
+
+    @cached_property
+    def log_height(self) -> Tensor:
+        """Log density given the bar where t = 0: `m`."""
+        return self.is_tail * (math.log(2.0) - LOG_SQRT_2PI) - self.scale.log()
+
+    @cached_property
+    def centres(self) -> Tensor:
+        """The mean of y in each bar, `m`."""
+        offset = torch.full_like(self.scale, 0.5)
+        offset[0], offset[-1] = -HALF_NORMAL_MEAN, HALF_NORMAL_MEAN
+        return self.anchor + offset * self.scale
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -58,14 +89,14 @@ class Riemann(Predictive):
     @property
     def mean(self) -> Tensor:
         """Σ_i p_i E[y | bar i]."""
-        return self.log_probs.exp() @ self._centres()
+        return self.log_probs.exp() @ self.centres
 
     @property
     def variance(self) -> Tensor:
         """Σ_i p_i (Var[y | bar i] + (E[y | bar i] - mean)²)."""
         spread = torch.where(self.is_tail > 0, 1.0 - 2.0 / math.pi, 1.0 / 12.0)
         within = self.scale.square() * spread
-        between = (self._centres() - self.mean.unsqueeze(-1)).square()
+        between = (self.centres - self.mean.unsqueeze(-1)).square()
         return (self.log_probs.exp() * (within + between)).sum(-1)
 
     def log_prob(self, y: Tensor) -> Tensor:
@@ -176,13 +207,19 @@ class Riemann(Predictive):
         raise DataError("scale must be all positive or all negative; split the batch by sign.")
 
     def __getitem__(self, index: Index | tuple[Index, ...]) -> "Riemann":
-        return Riemann(index_batch(self.log_probs, index), self.borders)
+        return self._with(index_batch(self.log_probs, index))
 
-    def _centres(self) -> Tensor:
-        """The mean of y in each bar, `m`."""
-        offset = torch.full_like(self.scale, 0.5)
-        offset[0], offset[-1] = -HALF_NORMAL_MEAN, HALF_NORMAL_MEAN
-        return self.anchor + offset * self.scale
+    def like(self, logits: Tensor) -> "Riemann":
+        """The same bars with probabilities softmax(logits `... x m`), without a check.
+
+        What is already known of the bars is not computed again.
+        """
+        return self._with(torch.log_softmax(logits, -1))
+
+    def _with(self, log_probs: Tensor) -> "Riemann":
+        other = copy.copy(self)  # with all that is known of the bars
+        other.log_probs = log_probs
+        return other
 
     def _bar(self, y: Tensor) -> Tensor:
         """The bar each y falls into, in the shape of y broadcast with the batch."""

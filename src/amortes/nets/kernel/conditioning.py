@@ -94,39 +94,33 @@ class Conditioned:
     def derivative_kernels(self, X1: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         """Prior covariances of f at X1, `b x n x d`, with derivatives of f at x, `b x s x d`.
 
-        With df/dx_k and d2f/dx_k^2: two tensors `b x k x s x n x d`.
+        With df/dx_k and d2f/dx_k^2: two tensors `b x k x n x s x d`, without gradients.
         """
-        slope, first, precision = self._slopes(X1, x)
-        r2 = self.square_distance(x[:, None], X1[:, None])
-        curvature = self._signal * radial_curvature(self.prior.kernel, r2)[..., None]
-        return slope * first, curvature * first.square() - slope * precision
+        slope, first, precision, r2 = self._slopes(X1, x)
+        # In place: such large tensors take longer to allocate than to compute.
+        curve = self._signal * radial_curvature(self.prior.kernel, r2)[..., None] * first
+        curve.mul_(first).addcmul_(slope, precision, value=-1.0)
+        return first.mul_(slope), curve
 
     def slope_kernel(self, X1: Tensor, x: Tensor) -> Tensor:
         """The first of `derivative_kernels`."""
-        slope, first, _ = self._slopes(X1, x)
+        slope, first, _, _ = self._slopes(X1, x)
         return slope * first
 
-    def _slopes(self, X1: Tensor, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Radial slope `b x k x s x n x 1`, (x - x') / l^2, and 1 / l^2 `b x k x 1 x 1 x d`."""
-        r2 = self.square_distance(x[:, None], X1[:, None])
+    def _slopes(self, X1: Tensor, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Radial slope `b x k x n x s x 1`, (x' - x) / l^2, 1 / l^2 `b x k x 1 x 1 x d`, r^2."""
+        r2 = self.square_distance(X1[:, None], x[:, None])
         slope = self._signal * radial_slope(self.prior.kernel, r2)[..., None]
         precision = self.particles.hyper.lengthscale.square().reciprocal()[..., None, None, :]
-        return slope, (X1[:, None] - x[:, :, None])[:, None] * precision, precision
+        return slope, (X1[:, :, None] - x[:, None])[:, None] * precision, precision, r2
 
     @property
     def _signal(self) -> Tensor:
         return self.particles.hyper.output_variance[..., None, None, None]
 
-    def heaviest(self, count: int) -> "Conditioned":
-        """The same with the `count` particles of largest weight only, renormalised."""
-        log_weights, index = self.particles.log_weights.topk(count, dim=1)
-        return self._only(index, log_weights.log_softmax(1))
-
     def thinned(self, count: int) -> "Conditioned":
         """The same with at most `count` particles that stand for all."""
-        return self._only(*thin(self.particles.log_weights, count))
-
-    def _only(self, index: Tensor, log_weights: Tensor) -> "Conditioned":
+        index, log_weights = thin(self.particles.log_weights, count)
         rows = torch.arange(len(index))[:, None]
         return dataclasses.replace(
             self,
@@ -158,13 +152,23 @@ class Conditioned:
 
 
 def condition(
-    prior: GPPrior, particles: Particles, X: Tensor, y: Tensor, X_pending: Tensor | None = None
+    prior: GPPrior,
+    particles: Particles,
+    X: Tensor,
+    y: Tensor,
+    X_pending: Tensor | None = None,
+    root: Tensor | None = None,
 ) -> Conditioned:
-    """Factorise once per particle: X `b x n x d`, y `b x n`, X_pending `b x p x d`, float64."""
-    hyper = particles.hyper
+    """Factorise once per particle: X `b x n x d`, y `b x n`, X_pending `b x p x d`, float64.
+
+    `root`, `b x k x n x n`, are the factors without pending points, if somebody knows them.
+    """
     n = X.shape[1]
     everything = X if X_pending is None else torch.cat([X, X_pending], dim=1)
-    L = linalg.cholesky(observed_covariance(prior, hyper, everything[:, None]))
+    if root is not None and X_pending is None:
+        L = root
+    else:
+        L = linalg.cholesky(observed_covariance(prior, particles.hyper, everything[:, None]))
     eye = torch.eye(L.shape[-1], dtype=L.dtype).expand_as(L)
     whitener = torch.linalg.solve_triangular(L, eye, upper=False)
     # The leading block of a Cholesky factor, and of its inverse, belongs to the leading points.

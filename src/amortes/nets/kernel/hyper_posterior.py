@@ -16,7 +16,7 @@ from torch import Tensor
 
 from amortes import linalg
 from amortes.prior.gp import GPPrior, Hyperparameters
-from amortes.prior.kernels import correlation, radial_slope, scaled_square_distance
+from amortes.prior.kernels import correlation, scaled_square_distance, value_and_slope
 
 
 class HyperPosterior:
@@ -40,22 +40,28 @@ class HyperPosterior:
 
     @cached_property
     def _buffers(self) -> tuple[Tensor, Tensor, Tensor]:
-        """What the derivatives need at every step: memory that is fresh each time is slow."""
-        dK = self.X.new_empty(self.b, self.d + 1, self.n, self.n)
-        A, A_transposed = self.X.new_empty(2, self.b, self.d + 2, self.n, self.n)
+        """What the derivatives need at every step: memory that is fresh each time is slow.
+
+        By an output variance that is known they are multiplied by zero, and can be anything.
+        """
+        dK = self.X.new_zeros(self.b, self.d + 1, self.n, self.n)
+        A, A_transposed = self.X.new_zeros(2, self.b, self.d + 2, self.n, self.n)
         return dK, A, A_transposed
 
     def hyperparameters(self, z: Tensor) -> Hyperparameters:
         """Hyperparameters at z, `... x (d + 2)`, with the mean at its prior location."""
         return self.prior.hyperparameters(torch.cat([z, torch.zeros_like(z[..., :1])], -1), self.d)
 
-    def log_density(self, z: Tensor) -> Tensor:
-        """L(z) up to a constant for z, `b x k x (d + 2)`: `b x k`."""
+    def root(self, z: Tensor) -> Tensor:
+        """Cholesky factors of K + t^2 11' + s^2 I at z, `b x k x (d + 2)`: `b x k x n x n`."""
         hyper = self.hyperparameters(z)
-        K = observed_covariance(self.prior, hyper, self.X[:, None])
-        L = linalg.cholesky(K)
+        return linalg.cholesky(observed_covariance(self.prior, hyper, self.X[:, None]))
+
+    def log_density(self, z: Tensor, root: Tensor | None = None) -> Tensor:
+        """L(z) up to a constant for z, `b x k x (d + 2)`: `b x k`; `root` is that at z."""
+        L = self.root(z) if root is None else root
         r: Tensor = torch.linalg.solve_triangular(
-            L, self.residual[:, None].expand(*K.shape[:-1], 1), upper=False
+            L, self.residual[:, None].expand(*L.shape[:-1], 1), upper=False
         )
         log_det = L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         return -0.5 * r.square().sum((-1, -2)) - log_det - 0.5 * z.square().sum(-1)
@@ -65,21 +71,22 @@ class HyperPosterior:
         hyper = self.hyperparameters(z)
         precision = hyper.lengthscale.square().reciprocal()
         r2 = (precision[:, None] @ self.square_differences.flatten(2)).reshape(-1, self.n, self.n)
-        signal = hyper.output_variance[:, None, None] * correlation(self.prior.kernel, r2)
-        L = linalg.cholesky(with_mean_and_noise(self.prior, hyper, signal))
+        output_variance = hyper.output_variance[:, None, None]
+        signal, slope = (output_variance * t for t in value_and_slope(self.prior.kernel, r2))
+        noise = hyper.noise_sd.square()[:, None]
+        L = linalg.cholesky(with_mean_and_noise(self.prior, noise, signal))
         K_inv = torch.cholesky_inverse(L)
         a = K_inv @ self.residual  # b x n x 1
         # dK is slope (x_k - x'_k)^2 / l_k^2 by log l_k, the signal by log output variance, and
         # 2 s^2 I by log s. The scalar factors are applied to the results, not to the matrices.
-        slope = hyper.output_variance[:, None, None] * radial_slope(self.prior.kernel, r2)
         dK, A, A_transposed = self._buffers
+        varied = self.d + (self.prior.output_variance.scale > 0)
         torch.mul(slope[:, None], self.square_differences, out=dK[:, :-1])
         dK[:, -1] = signal
         # All are symmetric: this is K^-1 dK, transposed.
-        torch.bmm(dK.flatten(1, 2), K_inv, out=A[:, :-1].flatten(1, 2))
+        torch.bmm(dK[:, :varied].flatten(1, 2), K_inv, out=A[:, :varied].flatten(1, 2))
         A[:, -1] = K_inv
-        noise = 2 * hyper.noise_sd.square()[:, None]
-        factor = self.scales * torch.cat([precision, torch.ones_like(noise), noise], dim=1)
+        factor = self.scales * torch.cat([precision, torch.ones_like(noise), 2 * noise], dim=1)
         quadratic = torch.cat(
             [(a.mT[:, None] @ dK @ a[:, None]).flatten(1), a.square().sum(1)], dim=1
         )
@@ -107,10 +114,13 @@ def _definite(fisher: Tensor) -> Tensor:
     return torch.where(low[:, None, None], mended, fisher)
 
 
-def with_mean_and_noise(prior: GPPrior, hyper: Hyperparameters, signal: Tensor) -> Tensor:
-    """Covariance of the observations: signal + t^2 11' + s^2 I, the mean integrated out."""
+def with_mean_and_noise(prior: GPPrior, noise: Tensor, signal: Tensor) -> Tensor:
+    """Covariance of observations: signal + t^2 11' + s^2 I, the mean integrated out.
+
+    The noise variances s^2 are `... x 1`.
+    """
     K = signal + prior.mean.scale**2
-    K.diagonal(dim1=-2, dim2=-1).add_(hyper.noise_sd.square()[..., None])
+    K.diagonal(dim1=-2, dim2=-1).add_(noise)
     return K
 
 
@@ -118,4 +128,4 @@ def observed_covariance(prior: GPPrior, hyper: Hyperparameters, X: Tensor) -> Te
     """Covariance of observations at X, `... x n x d`, under hyperparameters `...`."""
     r2 = scaled_square_distance(X, X, hyper.lengthscale)
     signal = hyper.output_variance[..., None, None] * correlation(prior.kernel, r2)
-    return with_mean_and_noise(prior, hyper, signal)
+    return with_mean_and_noise(prior, hyper.noise_sd.square()[..., None], signal)

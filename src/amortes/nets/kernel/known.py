@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from amortes.nets.distributions.normal import cut_off
+from amortes.nets.kernel.below import below
 from amortes.nets.kernel.conditioning import Conditioned, Moments
 
 
@@ -26,16 +26,15 @@ class Places:
     conditioned: Conditioned
     x: Tensor  # b x s x d
     moments: Moments  # b x k x s
-    white_slope: Tensor  # b x k x n x (s d)
+    white: Tensor  # b x k x n x s x (d + 1), whitened covariances of slopes and f with the data
 
     def covariance(self, X: Tensor, at: Moments) -> Tensor:
         """Of f at X, `b x q x d`, with the slopes and f at x*: `b x k x s x q x (d + 1)`."""
-        s, d = self.x.shape[1:]
-        slopes = at.whitened.mT @ self.white_slope
-        slopes = slopes.reshape(*slopes.shape[:-1], s, d).transpose(2, 3)
-        slopes = self.conditioned.slope_kernel(X, self.x) - slopes
-        value = self.conditioned.covariance(self.x, self.moments, X, at)
-        return torch.cat([slopes, value[..., None]], dim=-1)
+        slopes = self.conditioned.slope_kernel(X, self.x)
+        value = self.conditioned.kernel(X, self.x)
+        prior = torch.cat([slopes, value[..., None]], dim=-1)
+        explained = (at.whitened.mT @ self.white.flatten(3)).reshape(prior.shape)
+        return (prior - explained).transpose(2, 3)
 
 
 @dataclass(frozen=True)
@@ -74,13 +73,5 @@ class Known:
         along = rows @ torch.stack([self.pull, self.star_rows], dim=-1)  # b x k x s x q x 2
         mean = mean[:, :, None] + along[..., 0]
         variance = (variance[:, :, None] - rows.square().sum(-1)).clamp_min(self.floor)
-        with_star = with_star - along[..., 1]
-        total = self.star_variance[..., None] + variance
-        gap_sd = (total - 2.0 * with_star).clamp_min(self.floor).sqrt()
-        z = (self.star_mean[..., None] - mean) / gap_sd
-        with_gap = with_star - variance
-        hazard, distance, _ = cut_off(z)
-        slope = with_gap / gap_sd
-        mean = mean + slope * hazard
-        variance = variance - slope.square() * (hazard * distance)
-        return mean, variance.clamp_min(self.floor), z
+        star = self.star_mean[..., None], self.star_variance[..., None]
+        return below(mean, variance, with_star - along[..., 1], *star, self.floor)

@@ -1,7 +1,7 @@
 """The kernel network: exact where a Gaussian process is, learned where it is not.
 
-particles     hyperparameter posterior          no parameters
-conditioning  exact posterior per particle      no parameters
+particles     hyperparameter posterior, of which `hyper_posterior` has the density
+conditioning  exact posterior per particle
 peak          the posterior given that the maximum is at x*
 known         the same at queries
 landmarks     candidate optima, draws of the maximum among them
@@ -9,12 +9,12 @@ hints         closed-form conditioning on x*, f* or both
 correction    learned: what the closed form gets wrong      (base stage)
 optima        a few draws of the optimum
 sketch        what they would tell about a query
+columns, below  how, for all of them at once
+features      what the alpha network sees of that
 gain          learned: the gains                            (alpha stage)
 """
 
 import contextlib
-import dataclasses
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +27,7 @@ from amortes.nets.distributions import GaussianMixture, Predictive, Riemann, asi
 from amortes.nets.kernel import gain as gains
 from amortes.nets.kernel.conditioning import Conditioned, condition
 from amortes.nets.kernel.correction import Correction, correct, mixture
+from amortes.nets.kernel.features import Describer
 from amortes.nets.kernel.hints import start
 from amortes.nets.kernel.landmarks import (
     LandmarkConfig,
@@ -34,13 +35,12 @@ from amortes.nets.kernel.landmarks import (
     find_landmarks,
     fresh_optima,
 )
-from amortes.nets.kernel.particles import ParticleConfig, infer_particles
+from amortes.nets.kernel.particles import ParticleConfig, infer_with_roots
 from amortes.nets.kernel.sketch import Sketch
 from amortes.prior.gp import GPPrior
 
-# Gains do without particles of less weight than this, and than this share of an even weight: a
-# third of them at d = 6, few in one dimension.
-LIGHT, UNEVEN = 0.01, 0.16
+# Particles that stand for all of them where gains are concerned: docs/log.md, 2026-11-17.
+GAIN_PARTICLES = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +65,7 @@ class KernelState:
     conditioned: Conditioned
     landmarks: Landmarks | None = None
     sketch: Sketch | None = None  # without the particles that hardly matter
+    describer: Describer | None = None  # of the sketch
 
 
 class KernelNetwork(Network[KernelState]):
@@ -83,6 +84,9 @@ class KernelNetwork(Network[KernelState]):
         # Of gains in their units, 98 % are within +-60 (docs/log.md, 2026-11-15).
         borders = asinh_borders(config.gain_bars, limit=300.0, linear=0.5)
         self.register_buffer("gain_borders", borders, persistent=False)
+        self._bars = {
+            dtype: _even_bars(borders.to(dtype)) for dtype in (torch.float32, torch.float64)
+        }
         for network in self.gain_networks.values():
             assert isinstance(network, gains.GainNetwork)
             network.start_at(1.0, borders)
@@ -102,9 +106,9 @@ class KernelNetwork(Network[KernelState]):
             raise DataError(f"X: needs an observation, but has shape {tuple(X.shape)}.")
         with _kept():
             X64, y64 = _double(X), _double(y)
-            particles = infer_particles(self.prior, X64, y64, self._config.particles)
+            particles, root = infer_with_roots(self.prior, X64, y64, self._config.particles)
             pending = None if X_pending is None else _double(X_pending)
-            return KernelState(condition(self.prior, particles, X64, y64, pending))
+            return KernelState(condition(self.prior, particles, X64, y64, pending, root))
 
     def with_pending(self, state: KernelState, X_pending: Tensor | None) -> KernelState:
         """Keep the particles, which do not depend on pending points."""
@@ -149,10 +153,7 @@ class KernelNetwork(Network[KernelState]):
         self.require_draws()
         conditioned, landmarks = state.conditioned, self._landmarks(state)
         sketch = Sketch(conditioned, landmarks, fresh_optima(conditioned, landmarks))
-        Xq64 = Xq.double()
-        at_q = conditioned.moments(Xq64)
-        cross = conditioned.covariance(Xq64, at_q, landmarks.X, landmarks.moments)
-        terms = [sketch.terms(name, Xq64, at_q, cross).counted for name in GAINS]
+        terms = [sketch.terms(name, Xq.double()).counted for name in GAINS]
         return torch.stack(terms, dim=-1).to(Xq.dtype)
 
     def require_draws(self) -> None:
@@ -161,21 +162,14 @@ class KernelNetwork(Network[KernelState]):
 
     def gain(self, state: KernelState, Xq: Tensor, names: Sequence[str] = GAINS) -> Predictive:
         """Gains in units of the sketched ones; see `Network.gain`."""
-        sketch = self._sketch(state)
-        conditioned, landmarks = sketch.conditioned, sketch.landmarks
-        Xq64 = _queries(Xq)
-        at_q = conditioned.moments(Xq64)
-        cross = conditioned.covariance(Xq64, at_q, landmarks.X, landmarks.moments)
+        sketch, Xq64 = self._sketch(state), _queries(Xq)
+        assert state.describer is not None
         units, logits = [], []
         for name in names:
-            terms = sketch.terms(name, Xq64, at_q, cross)
-            sketched = terms.mean_gain
-            unit = gains.gain_unit(conditioned, at_q, sketched)
-            draws = gains.draw_features(sketch, at_q, terms, unit)
-            queries = gains.query_features(conditioned, at_q, sketched, unit)
-            units.append(unit)
-            logits.append(self.gain_networks[name](draws, queries))
-        bars = Riemann(torch.stack(logits, 2).to(Xq.dtype), self.gain_borders.to(Xq.dtype))
+            features = state.describer.describe(sketch.terms(name, Xq64))
+            units.append(features.unit)
+            logits.append(self.gain_networks[name](features.draws, features.queries))
+        bars = self._bars[Xq.dtype].like(torch.stack(logits, 2).to(Xq.dtype))
         zero = torch.zeros((), dtype=Xq.dtype)
         return bars.affine(torch.stack(units, 2).to(Xq.dtype), zero)
 
@@ -189,9 +183,10 @@ class KernelNetwork(Network[KernelState]):
         if state.sketch is None:
             with _kept():
                 # Else the optimum would tell which particle is right about a pending value.
-                conditioned = _heavy(state.conditioned).believing()
+                conditioned = state.conditioned.thinned(GAIN_PARTICLES).believing()
                 landmarks = find_landmarks(conditioned, self._config.landmarks)
                 state.sketch = Sketch(conditioned, landmarks, landmarks.optima)
+                state.describer = Describer.of(state.sketch)
         return state.sketch
 
     def base_parameters(self) -> Iterator[nn.Parameter]:
@@ -204,6 +199,13 @@ class KernelNetwork(Network[KernelState]):
 
     def start_alpha(self) -> None:
         """Nothing to prepare: the alpha network shares only computed parts with the base."""
+
+
+def _even_bars(borders: Tensor) -> Riemann:
+    """Bars of which the centres are known."""
+    bars = Riemann(torch.zeros_like(borders[1:]), borders)
+    bars.centres  # noqa: B018 computed now, not in somebody's inference mode
+    return bars
 
 
 @contextlib.contextmanager
@@ -225,12 +227,3 @@ def _queries(Xq: Tensor) -> Tensor:
     if Xq.shape[1] == 0:
         raise DataError(f"Xq: needs a query, but has shape {tuple(Xq.shape)}.")
     return Xq.double()
-
-
-def _heavy(conditioned: Conditioned) -> Conditioned:
-    """The same without light particles: as many as the dataset with most has, others weigh 0."""
-    particles = conditioned.particles
-    heavy = particles.log_weights > math.log(min(LIGHT, UNEVEN / particles.log_weights.shape[1]))
-    log_weights = particles.log_weights.where(heavy, -torch.inf)
-    only = dataclasses.replace(particles, log_weights=log_weights)
-    return dataclasses.replace(conditioned, particles=only).heaviest(int(heavy.sum(1).max()))

@@ -31,6 +31,8 @@ STEEP = 1.0
 GOOD, POOR = 0.6, 0.2
 # The mode is looked for within so many standard deviations of the prior.
 FURTHEST = 5.0
+# Points that show roughly where the modes of larger datasets are.
+SOME = 64
 # Datasets are worked on in groups whose derivative matrices stay in the cache.
 CACHE_BYTES = 2 << 20
 
@@ -48,30 +50,21 @@ class ParticleConfig:
     """Number of particles and effort; measured in docs/log.md, 2026-11-15 and 2026-11-17."""
 
     count: int = 16
-    candidates: int = 3  # for each particle
-    prior_share: float = 0.125
+    candidates: int = 3  # for each particle, of small datasets
+    prior_share: float = 0.125  # of the candidates
     inflation: float = 1.25
     steps: int = 30  # of a climb, at most
 
     def __post_init__(self) -> None:
         require_least(self, count=1, candidates=1, steps=0)
-        if not (0.0 <= self.prior_share < 1.0 and self.from_prior < self.total):
-            raise ConfigError(
-                "prior_share: must be in [0, 1) and leave a candidate that is not from the prior, "
-                f"not {self.prior_share} of {self.total}."
-            )
+        if not 0.0 <= self.prior_share < 1.0:
+            raise ConfigError(f"prior_share: must be in [0, 1), not {self.prior_share}.")
         if not (self.inflation > 0.0 and math.isfinite(self.inflation)):
             raise ConfigError(f"inflation: must be positive, not {self.inflation}.")
 
-    @property
-    def total(self) -> int:
-        """Number of candidates."""
-        return self.count * self.candidates
-
-    @property
-    def from_prior(self) -> int:
-        """Number of candidates that come from the prior."""
-        return round(self.prior_share * self.total)
+    def total(self, n: int) -> int:
+        """Number of candidates for n points; the more of these, the more alike they are."""
+        return self.count * max(1, min(self.candidates, 3 * SOME // n))
 
 
 def find_modes(posterior: HyperPosterior, start: Tensor, steps: int) -> tuple[Tensor, Tensor]:
@@ -114,44 +107,55 @@ def find_modes(posterior: HyperPosterior, start: Tensor, steps: int) -> tuple[Te
 
 def infer_particles(prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig) -> Particles:
     """Weighted hyperparameters for X, `b x n x d`, y, `b x n` (float64)."""
+    return infer_with_roots(prior, X, y, config)[0]
+
+
+def infer_with_roots(
+    prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig
+) -> tuple[Particles, Tensor]:
+    """The same, and the Cholesky factors of the observations' covariances, `b x k x n x n`."""
     _, n, d = X.shape
     group = max(1, CACHE_BYTES // (8 * len(STARTS) * (d + 2) * n * n))
     starts = range(0, len(X), group)
     parts = [_infer(prior, X[i : i + group], y[i : i + group], config) for i in starts]
-    columns = zip(*(p.hyper.tensors() for p in parts), strict=True)
+    columns = zip(*(p.hyper.tensors() for p, _ in parts), strict=True)
     hyper = Hyperparameters(*(torch.cat(column) for column in columns))
-    return Particles(hyper, torch.cat([p.log_weights for p in parts]))
+    particles = Particles(hyper, torch.cat([p.log_weights for p, _ in parts]))
+    return particles, torch.cat([root for _, root in parts]) if len(parts) > 1 else parts[0][1]
 
 
-def _infer(prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig) -> Particles:
+def _infer(
+    prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig
+) -> tuple[Particles, Tensor]:
     posterior = HyperPosterior(prior, X, y)
     z, log_proposal = _candidates(prior, X, y, config)
     # By noise, so that neighbours, of which few are kept, are alike in what matters most.
     order = z[..., -1].argsort(-1)
     z, log_proposal = _pick(z, order), log_proposal.gather(1, order)
-    log_weights = torch.log_softmax(posterior.log_density(z) - log_proposal, dim=-1)
+    root = posterior.root(z)
+    log_weights = torch.log_softmax(posterior.log_density(z, root) - log_proposal, dim=-1)
     kept, log_weights = thin(log_weights, config.count)
-    return Particles(posterior.hyperparameters(_pick(z, kept)), log_weights)
+    return Particles(posterior.hyperparameters(_pick(z, kept)), log_weights), _pick(root, kept)
 
 
-def _pick(z: Tensor, rows: Tensor) -> Tensor:
-    """Rows `b x k` of each matrix z, `b x m x p`."""
-    return z.gather(1, rows[..., None].expand(-1, -1, z.shape[-1]))
+def _pick(values: Tensor, rows: Tensor) -> Tensor:
+    """Rows `b x k` of each of the values, `b x m x ...`."""
+    return values[torch.arange(len(rows))[:, None], rows]
 
 
 def _candidates(
     prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig
 ) -> tuple[Tensor, Tensor]:
     """Points z, `b x m x p`, and the log density they are drawn from, up to a constant."""
-    b, _, d = X.shape
+    b, n, d = X.shape
     starts = X.new_tensor(STARTS)  # s x 2
     s, p = len(starts), d + 2
     start = torch.cat([starts[:, :1].expand(s, d), starts.new_zeros(s, 1), starts[:, 1:]], dim=1)
-    climbs = HyperPosterior(prior, X.repeat_interleave(s, 0), y.repeat_interleave(s, 0))
-    mode, fisher = find_modes(climbs, start.repeat(b, 1), config.steps)
+    mode, fisher = _climb(prior, X, y, start, config.steps)
     mode, factor = mode.reshape(b, s, 1, p), torch.linalg.cholesky(fisher).reshape(b, s, p, p)
-    points = normal_points(p, config.total).to(X)
-    from_prior, local = points[: config.from_prior], points[config.from_prior :]
+    total = config.total(n)
+    points = normal_points(p, total).to(X)
+    from_prior, local = points.tensor_split([round(config.prior_share * total)])
     counts = [len(local[i::s]) for i in range(s)]
     groups = [from_prior.expand(b, -1, -1)]
     for i in range(s):
@@ -164,9 +168,24 @@ def _candidates(
     log_det = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) - p * math.log(config.inflation)
     log_local = log_det[..., None] - 0.5 * whitened.square().sum(-1)
     log_prior = -0.5 * z.square().sum(-1)
-    shares = X.new_tensor([*counts, len(from_prior)]) / config.total
+    shares = X.new_tensor([*counts, len(from_prior)]) / total
     densities = torch.cat([log_local, log_prior[:, None]], dim=1)  # b x (s + 1) x m
     return z, (densities + shares.log()[:, None]).logsumexp(1)
+
+
+def _climb(
+    prior: GPPrior, X: Tensor, y: Tensor, start: Tensor, steps: int
+) -> tuple[Tensor, Tensor]:
+    """Where climbs from `start`, `s x p`, end: as `find_modes`, s rows for each dataset.
+
+    Most of the way a part of the data shows as well as all, in a fraction of the time.
+    """
+    s, n = len(start), X.shape[1]
+    X, y, z = X.repeat_interleave(s, 0), y.repeat_interleave(s, 0), start.repeat(len(X), 1)
+    if n > SOME:
+        part = torch.arange(SOME) * n // SOME
+        z, _ = find_modes(HyperPosterior(prior, X[:, part], y[:, part]), z, steps)
+    return find_modes(HyperPosterior(prior, X, y), z, steps)
 
 
 def thin(log_weights: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -192,9 +211,16 @@ def thin(log_weights: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return kept, (chosen / chosen.sum(-1, keepdim=True)).log()
 
 
-@lru_cache(maxsize=256)
 def normal_points(dim: int, count: int) -> Tensor:
-    """`count x dim` quasi-random standard normal points, float64; always the same."""
+    """`count x dim` quasi-random standard normal points, float64; always the same.
+
+    Fewer are the first of more, so that only powers of two are kept.
+    """
+    return _normal_points(dim, 1 << (count - 1).bit_length())[:count]
+
+
+@lru_cache(maxsize=256)
+def _normal_points(dim: int, count: int) -> Tensor:
     sobol: Any = SobolEngine  # untyped in torch
     U: Tensor = sobol(dim, scramble=True, seed=1).draw(count, dtype=torch.float64)
     points: Tensor = torch.special.ndtri(U.clamp(1e-6, 1 - 1e-6))

@@ -97,6 +97,8 @@ class Peak:
     star_mean: Tensor  # b x k x s, of f(x*)
     star_variance: Tensor  # b x k x s
     star_rows: Tensor  # b x k x s x r
+    rival_mean: Tensor  # b x k x s x m, of f at rivals
+    rival_variance: Tensor  # b x k x s x m
     rival_rows: Tensor  # b x k x s x m x r
     rival_star: Tensor  # b x k x s x m, posterior covariance with f(x*)
     mix: Tensor  # b x k x s x r x (d + 2 + rivals met)
@@ -133,13 +135,10 @@ class Peak:
             log_probability = self._observe_maximum()
         fresh = torch.ones_like(self.rival_star, dtype=torch.bool)
         tie = TIE * conditioned.prior_variance.sqrt()[..., None, None]
+        self.mix = torch.nn.functional.pad(self.mix, (0, rounds))
         for _ in range(rounds):
-            mean = self.rivals.moments.mean[:, :, None]
-            mean = mean + (self.rival_rows @ self.pull[..., None]).squeeze(-1)
-            variance = self.rivals.moments.variance[:, :, None]
-            variance = self._floored(variance - self.rival_rows.square().sum(-1))
-            gap = self.star_mean[..., None] - mean + tie
-            total = self.star_variance[..., None] + variance
+            gap = self.star_mean[..., None] - self.rival_mean + tie
+            total = self.star_variance[..., None] + self._floored(self.rival_variance)
             sd = self._floored(total - 2.0 * self.rival_star).sqrt()
             missing = sd * torch.nn.functional.softplus(-LOGISTIC * gap / sd)  # E[max(-gap, 0)]
             worst = missing.where(fresh, -1.0).argmax(-1, keepdim=True)
@@ -194,10 +193,10 @@ class Peak:
         prior = columns.gather(4, index[..., None].expand(b, k, s, m, 1)).squeeze(4)
         with_rival = prior - (self.rival_rows @ own[..., None]).squeeze(-1)  # b x k x s x m
         with_star = self.rival_star.gather(3, index).squeeze(3)
-        self.mix = torch.nn.functional.pad(self.mix, (0, 1))
         unit = torch.zeros_like(self.mix[..., 0, :])
-        unit[..., self.places.x.shape[-1]] = 1.0
-        unit[..., -1] = -1.0
+        d = self.places.x.shape[-1]
+        unit[..., d] = 1.0
+        unit[..., d + 2 + len(self.met)] = -1.0
         self.met.append(index.squeeze(3))
         self._truncate(unit, own, with_rival, with_star, z, sd)
 
@@ -242,7 +241,9 @@ class Peak:
         self.rival_rows = torch.cat([self.rival_rows, at_rivals[..., None]], dim=-1)
         self.star_rows = torch.cat([self.star_rows, at_star[..., None]], dim=-1)
         self.pull = torch.cat([self.pull, pull[..., None]], dim=-1)
-        self.rival_star = self.rival_star - at_rivals * at_star[..., None]
+        self.rival_mean = torch.addcmul(self.rival_mean, at_rivals, pull[..., None])
+        self.rival_variance = torch.addcmul(self.rival_variance, at_rivals, at_rivals, value=-1.0)
+        self.rival_star = torch.addcmul(self.rival_star, at_rivals, at_star[..., None], value=-1.0)
         self.star_mean = self.star_mean + at_star * pull
         self.star_variance = (self.star_variance - at_star.square()).clamp_min(0.0)
 
@@ -267,28 +268,29 @@ def peak_at(conditioned: Conditioned, rivals: Rivals, x_star: Tensor) -> Peak:
 
     # First and second derivatives at x*, coordinate by coordinate, given the data.
     slope_kernel, curve_kernel = conditioned.derivative_kernels(conditioned.X, x_star)
-    a = conditioned.coefficients[:, :, None, None]  # b x k x 1 x 1 x n
-    slope_mean, curve_mean = ((a @ t).squeeze(-2) for t in (slope_kernel, curve_kernel))
-
-    def whitened(t: Tensor) -> Tensor:  # b x k x s x n x d -> b x k x n x (s d)
-        return conditioned.whitener @ t.transpose(2, 3).flatten(3)
-
-    def by_place(t: Tensor) -> Tensor:  # b x k x n x (s d) -> b x k x s x n x d
-        return t.reshape(*t.shape[:-1], s, d).transpose(2, 3)
-
-    white_slope = whitened(slope_kernel)
-    slopes, curves = by_place(white_slope), by_place(whitened(curve_kernel))
-    star = at_star.whitened.transpose(2, 3)[..., None]  # b x k x s x n x 1
+    shape = slope_kernel.shape  # b x k x n x s x d
+    slope_kernel, curve_kernel = slope_kernel.flatten(3), curve_kernel.flatten(3)
+    a = conditioned.coefficients[:, :, None]  # b x k x 1 x n
+    slope_mean, curve_mean = (
+        (a @ t).reshape(*shape[:2], s, d) for t in (slope_kernel, curve_kernel)
+    )
+    white_slope = (conditioned.whitener @ slope_kernel).reshape(shape)
+    white = torch.cat([white_slope, at_star.whitened[..., None]], dim=-1)
+    curves = torch.matmul(conditioned.whitener, curve_kernel, out=slope_kernel).reshape(shape)
+    # By place, b x k x s x n x (d + 1) and x d: products with slopes and, last, with f.
+    by_place = white.transpose(2, 3).contiguous()
+    explained = by_place.mT @ by_place  # b x k x s x (d + 1) x (d + 1)
+    curve_explained = curves.transpose(2, 3).contiguous().mT @ by_place  # b x k x s x d x (d + 1)
     precision = hyper.lengthscale.square().reciprocal()[:, :, None]  # b x k x 1 x d
     signal = hyper.output_variance[..., None, None]
     zero = torch.zeros_like(signal)
     slope_prior = signal * radial_slope(kernel, zero) * precision
     curve_prior = 3.0 * signal * radial_curvature(kernel, zero) * precision.square()
-    S = torch.diag_embed(slope_prior * (1.0 + GRADIENT_SLACK)) - slopes.mT @ slopes
-    curve_variance = curve_prior - curves.square().sum(-2)
-    curve_star = -slope_prior - (curves.mT @ star).squeeze(-1)
-    star_slope = -(star.mT @ slopes)  # b x k x s x 1 x d; k(x*, grad x*) = 0
-    curve_slope = -(curves.mT @ slopes)  # b x k x s x d x d
+    S = torch.diag_embed(slope_prior * (1.0 + GRADIENT_SLACK)) - explained[..., :d, :d]
+    curve_variance = curve_prior - curves.square().sum(2)
+    curve_star = -slope_prior - curve_explained[..., d]
+    star_slope = -explained[..., d:, :d]  # b x k x s x 1 x d; k(x*, grad x*) = 0
+    curve_slope = -curve_explained[..., :d]  # b x k x s x d x d
 
     # Coordinates on a face drop out: identity block, no covariance, no residual.
     S = S * inside[..., :, None] * inside[..., None, :]
@@ -296,7 +298,7 @@ def peak_at(conditioned: Conditioned, rivals: Rivals, x_star: Tensor) -> Peak:
     eye = torch.eye(d, dtype=S.dtype).expand_as(S)
     W: Tensor = torch.linalg.solve_triangular(L, eye, upper=False) * inside[..., None, :]
 
-    places = Places(conditioned, x_star, at_star, white_slope)
+    places = Places(conditioned, x_star, at_star, white)
     raw = places.covariance(rivals.X, rivals.moments)
     rival_rows, star_rows = raw[..., :d] @ W.mT, (star_slope @ W.mT).squeeze(-2)
     curve_rows = curve_slope @ W.mT
@@ -316,6 +318,8 @@ def peak_at(conditioned: Conditioned, rivals: Rivals, x_star: Tensor) -> Peak:
         star_mean=at_star.mean + (star_rows * pull).sum(-1),
         star_variance=(at_star.variance - star_rows.square().sum(-1)).clamp_min(floor),
         star_rows=star_rows,
+        rival_mean=rivals.moments.mean[:, :, None] + (rival_rows @ pull[..., None]).squeeze(-1),
+        rival_variance=rivals.moments.variance[:, :, None] - rival_rows.square().sum(-1),
         rival_rows=rival_rows,
         rival_star=raw[..., d] - (rival_rows @ star_rows[..., None]).squeeze(-1),
         mix=torch.nn.functional.pad(W, (0, 2)),

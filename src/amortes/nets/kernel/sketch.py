@@ -18,10 +18,14 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
+from torch.nn.functional import leaky_relu
 
 from amortes.nets.distributions.overlap import overlap_entropy
-from amortes.nets.kernel.conditioning import Conditioned, Moments
+from amortes.nets.kernel.below import below
+from amortes.nets.kernel.columns import Columns
+from amortes.nets.kernel.conditioning import Conditioned
 from amortes.nets.kernel.hints import KnownPlaces, KnownValues
+from amortes.nets.kernel.known import Known
 from amortes.nets.kernel.landmarks import Landmarks
 from amortes.nets.kernel.peak import Peak, peak_at
 from amortes.prior.newton import Optimum
@@ -35,16 +39,27 @@ RIVALS = 16
 
 
 @dataclass(frozen=True)
+class Before:
+    """f at queries without any hint."""
+
+    mean: Tensor  # b x k x q
+    variance: Tensor  # b x k x q
+    middle: Tensor  # b x q, average of the means over particles
+    spread: Tensor  # b x q, their variance
+
+
+@dataclass(frozen=True)
 class Terms:
     """What each draw tells about queries: `b x q x s`."""
 
     gain: Tensor  # entropy of y that the hint takes off, in nats
     shift: Tensor  # of the mean of y, in sds without the hint
+    before: Before
 
     @property
     def counted(self) -> Tensor:
         """The gains, of losses a part."""
-        return torch.where(self.gain < 0.0, LOSSES * self.gain, self.gain)
+        return leaky_relu(self.gain, LOSSES)
 
     @property
     def mean_gain(self) -> Tensor:
@@ -56,13 +71,13 @@ class Terms:
 class Given(ABC):
     """The posterior given each of s draws of the optimum, or of a part of it."""
 
-    log_weights: Tensor  # of particles, b x k x s
+    weights: Tensor  # of particles, given each draw and without any: b x k x 1 x (s + 1)
 
     @abstractmethod
-    def posterior(self, Xq: Tensor, at_q: Moments, cross: Tensor) -> tuple[Tensor, Tensor]:
-        """Means and variances of f at Xq, `b x q x d`: `b x k x s x q`.
+    def posterior(self, Xq: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Means and variances of f at Xq, `b x q x d`.
 
-        `cross` are covariances with all landmarks, `b x k x q x m`.
+        Before the draws, `b x k x q`, and given each of them, `b x k x q x s`.
         """
 
 
@@ -70,28 +85,31 @@ class Given(ABC):
 class GivenPlaces(Given):
     """Given x*, or both."""
 
-    hint: KnownPlaces
-    rivals: Tensor  # b x RIVALS, indices of landmarks
+    known: Known
+    columns: Columns
 
-    def posterior(self, Xq: Tensor, at_q: Moments, cross: Tensor) -> tuple[Tensor, Tensor]:
+    def posterior(self, Xq: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """See `Given`."""
-        raw = self.hint.places.covariance(Xq, at_q)
-        index = self.rivals[:, None, None].expand(*cross.shape[:3], -1)
-        rows = self.hint.known.rows(raw, cross.gather(3, index))
-        f, v, _ = self.hint.known.below(at_q.mean, at_q.variance, rows, raw[..., -1])
-        return f, v
+        mean, variance, f, v, with_star = self.columns.moments(Xq)
+        star = self.known.star_mean[:, :, None], self.known.star_variance[:, :, None]
+        f, v, _ = below(f, v, with_star, *star, self.known.floor)
+        return mean, variance, f, v
 
 
 @dataclass(frozen=True)
 class GivenValues(Given):
     """Given f*, at the likeliest place for it under each particle."""
 
+    conditioned: Conditioned
+    landmarks: Landmarks
     hint: KnownValues
 
-    def posterior(self, Xq: Tensor, at_q: Moments, cross: Tensor) -> tuple[Tensor, Tensor]:
+    def posterior(self, Xq: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """See `Given`."""
+        at_q = self.conditioned.moments(Xq)
+        cross = self.conditioned.covariance(Xq, at_q, self.landmarks.X, self.landmarks.moments)
         f, sd, _, _ = self.hint.at(at_q.mean, at_q.variance, cross, Xq.shape[-1])
-        return f[..., 0], sd[..., 0].square()
+        return at_q.mean, at_q.variance, f[..., 0].mT, sd[..., 0].square().mT
 
 
 @dataclass
@@ -103,37 +121,49 @@ class Sketch:
     optima: Optimum  # x: b x s x d, f: b x s
     _given: dict[str, Given] = field(default_factory=dict)
 
-    def terms(self, gain: str, Xq: Tensor, at_q: Moments, cross: Tensor) -> Terms:
-        """Of the gain of that name at Xq, `b x q x d`; `cross` as in `Given.posterior`."""
-        given, particles = self.given(gain), self.conditioned.particles
-        f, v = given.posterior(Xq, at_q, cross)
-        w = particles.log_weights.exp()[..., None]  # b x k x 1
-        noise = self.conditioned.noise_variance[..., None]
-        mean = (w * at_q.mean).sum(1, keepdim=True)  # b x 1 x q
-        variance = at_q.variance + noise
-        before = overlap_entropy(w, at_q.mean, variance)[:, None]  # b x 1 x q
-        weights = given.log_weights.exp()[..., None]
-        taken = before - overlap_entropy(weights, f, v + noise[..., None])  # b x s x q
-        sd = (w * (variance + (at_q.mean - mean).square())).sum(1, keepdim=True).sqrt()
-        shift = ((weights * f).sum(1) - mean) / sd
-        return Terms(taken.mT, shift.mT)
+    def terms(self, gain: str, Xq: Tensor) -> Terms:
+        """Of the gain of that name at Xq, `b x q x d`."""
+        given = self.given(gain)
+        mean, variance, f, v = given.posterior(Xq)
+        # No hint counts as one more.
+        f = torch.cat([f, mean[..., None]], dim=-1)  # b x k x q x (s + 1)
+        v = torch.cat([v, variance[..., None]], dim=-1)
+        v = v + self.conditioned.noise_variance[..., None, None]
+        entropy = overlap_entropy(given.weights, f, v)  # b x q x (s + 1)
+        parts = [f.shape[-1] - 1, 1]
+        after, before = torch.split_with_sizes(entropy, parts, dim=-1)
+        means, middle = torch.split_with_sizes((given.weights * f).sum(1), parts, dim=-1)
+        w = given.weights[..., -1]  # b x k x 1
+        spread = (w * (mean - middle.mT).square()).sum(1)
+        sd = (spread + (w * v[..., -1]).sum(1)).sqrt()
+        return Terms(
+            gain=before - after,
+            shift=(means - middle) / sd[..., None],
+            before=Before(mean, variance, middle.squeeze(-1), spread),
+        )
 
     @torch.inference_mode(False)  # kept for calls that need gradients
     @torch.no_grad()
     def given(self, gain: str) -> Given:
         """The posterior given what that gain is about."""
         if gain not in self._given:
-            log_weights = self.conditioned.particles.log_weights[..., None]
             if gain == "mes":
                 value = KnownValues.of(self.landmarks, self.optima.f, places=1)
-                evidence = value.log_evidence[..., 0]
-                self._given[gain] = GivenValues((log_weights + evidence).log_softmax(1), value)
+                weights = self._weights(value.log_evidence[..., 0])
+                self._given[gain] = GivenValues(weights, self.conditioned, self.landmarks, value)
             else:
                 peak = dataclasses.replace(self._peak, met=[])
                 place = KnownPlaces.of(peak, self.optima.f if gain == "jes" else None)
-                log_weights = (log_weights + place.log_evidence).log_softmax(1)
-                self._given[gain] = GivenPlaces(log_weights, place, self._rivals)
+                columns = Columns.of(place.places, place.known, peak.rivals)
+                weights = self._weights(place.log_evidence)
+                self._given[gain] = GivenPlaces(weights, place.known, columns)
         return self._given[gain]
+
+    def _weights(self, log_evidence: Tensor) -> Tensor:
+        """Those of `Given` with this evidence of the draws, `b x k x s`."""
+        before = self.conditioned.particles.log_weights[..., None]
+        after = (before + log_evidence).log_softmax(1)
+        return torch.cat([after, before], dim=-1).exp()[:, :, None]
 
     @cached_property
     def _rivals(self) -> Tensor:
