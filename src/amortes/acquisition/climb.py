@@ -73,12 +73,12 @@ def climb(
         uphill = torch.where(held, 0.0, g)
         step = torch.where(held, 0.0, (H @ uphill[..., None]).squeeze(-1))
         step = step * (max_step / step.abs().amax(-1, keepdim=True).clamp_min(max_step))
-        enough = tolerance * (float(f.max()) - lowest)
+        top = float(f.max())
+        enough = tolerance * (top - lowest)
         rise = (g * step).sum(-1)
-        promise = f + 0.5**idle * rise
-        if i and not bool((promise > f.max() + enough).any()):
+        if i and not float((f + 0.5**idle * rise).max()) > top + enough:
             break
-        alive = f + HOPE * rise > f.max()
+        alive = f + HOPE * rise > top
         alive[f.topk(min(KEPT, len(f))).indices] = True
         if not bool(alive.all()):
             x, f, g, H, known, length, step = (t[alive] for t in (x, f, g, H, known, length, step))
@@ -90,7 +90,7 @@ def climb(
         better = f_new > f
         H = torch.where((better & ~curved)[:, None, None], LENGTHEN * H, H)
         length = torch.where(better, 1.0, SHORTEN * length)
-        idle = 0 if bool(f_new.max() > f.max() + enough) else idle + 1
+        idle = 0 if float(f_new.max()) > top + enough else idle + 1
         f = torch.where(better, f_new, f)
         x, g = (torch.where(better[:, None], a, b) for a, b in ((x_new, x), (g_new, g)))
         if idle == PATIENCE:
@@ -114,12 +114,12 @@ def _learn(H: Tensor, known: Tensor, s: Tensor, y: Tensor, metric: Tensor) -> tu
     """
     sy = (s * y).sum(-1)
     curved = sy > 1e-8 * s.norm(dim=-1) * y.norm(dim=-1)
-    sy = torch.where(curved, sy, 1.0)[:, None, None]
-    s, y = s[..., None], y[..., None]
-    eye = torch.eye(s.shape[1], dtype=s.dtype)
-    # The first curvature also sets the scale of H in all other directions.
-    first = (curved & ~known)[:, None, None]
-    length = (metric[:, None] * y.square()).sum(1, keepdim=True).clamp_min(1e-300)
-    H = torch.where(first, sy / length * metric.diag(), H)
-    V = eye - s @ y.mT / sy
-    return torch.where(curved[:, None, None], V @ H @ V.mT + s @ s.mT / sy, H), curved
+    first = curved & ~known
+    if bool(first.any()):
+        # The first curvature also sets the scale of H in all other directions.
+        length = (metric * y.square()).sum(-1).clamp_min(1e-300)
+        H = torch.where(first[:, None, None], (sy / length)[:, None, None] * metric.diag(), H)
+    per_sy = torch.where(curved, sy.reciprocal(), 0.0)
+    s, along = s[:, None], (per_sy[:, None] * s)[..., None]  # m x 1 x d and m x d x 1
+    V = torch.baddbmm(torch.eye(s.shape[-1], dtype=s.dtype), along, y[:, None], alpha=-1.0)
+    return torch.baddbmm(along @ s, V @ H, V.mT), curved
