@@ -64,7 +64,7 @@ class ParticleConfig:
 
     def total(self, n: int) -> int:
         """Number of candidates for n points; the more of these, the more alike they are."""
-        return self.count * max(1, min(self.candidates, 3 * SOME // n))
+        return self.count * max(1, min(self.candidates, 4 * SOME // n))
 
 
 def find_modes(posterior: HyperPosterior, start: Tensor, steps: int) -> tuple[Tensor, Tensor]:
