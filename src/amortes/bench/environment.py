@@ -17,7 +17,17 @@ import amortes
 from amortes.errors import FileError
 from amortes.files import read_json, write_json
 
-PACKAGES = ("torch", "botorch", "gpytorch", "jax", "numpyro", "optuna", "scikit-learn", "numpy")
+PACKAGES = (
+    "torch",
+    "botorch",
+    "gpytorch",
+    "jax",
+    "numpyro",
+    "optuna",
+    "smac",
+    "scikit-learn",
+    "numpy",
+)
 
 
 def commit() -> str:

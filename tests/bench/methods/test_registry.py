@@ -28,15 +28,22 @@ def test_weights_are_for_ours(name: str) -> None:
         method_factory(name)
 
 
-@pytest.mark.parametrize(("package", "name"), [("optuna", "optuna-tpe"), ("botorch", "map-jes")])
+@pytest.mark.parametrize(
+    ("package", "name", "extras"),
+    [
+        ("optuna", "optuna-tpe", "bench"),
+        ("botorch", "map-jes", "bench"),
+        ("smac", "smac-bb", "bench,smac"),
+    ],
+)
 def test_a_missing_package_is_named(
-    package: str, name: str, monkeypatch: pytest.MonkeyPatch
+    package: str, name: str, extras: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in list(sys.modules):
         if module.split(".")[0] == package or module.startswith("amortes.bench.methods."):
             monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtraError, match=rf"{package}.*amortes\[bench\]"):
+    with pytest.raises(MissingExtraError, match=rf"{package}.*amortes\[{extras}\]"):
         method_factory(name)
 
 
@@ -50,7 +57,7 @@ def test_names_cost_nothing() -> None:
     code = (
         "import sys; from amortes.bench.methods.registry import method_factory\n"
         f"for name in {ACQUISITIONS}: method_factory(name)\n"
-        "print([m for m in ('jax', 'numpyro', 'optuna', 'botorch', 'gpytorch') "
+        "print([m for m in ('jax', 'numpyro', 'optuna', 'smac', 'botorch', 'gpytorch') "
         "if m in sys.modules])"
     )
     output = subprocess.run(

@@ -52,6 +52,8 @@ RATES = {
     "map-jes": 0.88,
     "optuna-tpe": 0.6,
     "optuna-gp": 0.85,
+    "smac-bb": 0.8,
+    "smac-hpo": 0.65,
     "random": 0.35,
 }
 SECONDS = {"": (0.05, 0.08), "fb": (4.0, 9.0), "map": (0.2, 0.3), "optuna": (0.01, 0.02)}

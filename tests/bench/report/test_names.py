@@ -45,6 +45,7 @@ def test_labels() -> None:
     assert parse_method("map-gibbon").label == "MAP GP MES (GIBBON)"
     assert parse_method("paper:fb-ei").label == "published fully Bayesian GP EI"
     assert parse_method("optuna-tpe").label == "Optuna TPE"
+    assert parse_method("smac-hpo").label == "SMAC forest"
     for unknown in ("unheard-of", "foo:jes", "paper:map-jes"):
         assert parse_method(unknown).label == unknown
 

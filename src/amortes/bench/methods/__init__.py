@@ -1,1 +1,1 @@
-"""Methods to compare: ours, Gaussian processes, Optuna's samplers, random search."""
+"""Methods to compare: ours, Gaussian processes, Optuna's samplers, SMAC, random search."""

@@ -3,7 +3,7 @@
 Inference regret needs a recommendation, for which a method without a model has two candidates: its
 best observation, or the maximiser of a posterior mean fitted to its data. With the noise of the
 paper's problems the best observation is mostly luck, and a curve of its regret would show how bad a
-recommendation this is, not which points were chosen. So random search and Optuna's samplers
+recommendation this is, not which points were chosen. So random search, Optuna's samplers and SMAC
 recommend by the MAP Gaussian process of `map_gp`. Their users would have to add it to get as much:
 what these methods return by themselves is the best observation. Its time counts as that of the
 recommendation. Where there is no noise, the best observation it is.

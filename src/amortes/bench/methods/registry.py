@@ -29,6 +29,8 @@ METHODS: dict[str, str] = {
     "fb-pes": "fully Bayesian Gaussian process (NUTS, the paper's prior), PES",
     "optuna-tpe": "Optuna's tree-structured Parzen estimator",
     "optuna-gp": "Optuna's Gaussian process",
+    "smac-bb": "SMAC's Gaussian process (BlackBoxFacade)",
+    "smac-hpo": "SMAC's random forest (HyperparameterOptimizationFacade)",
 }
 
 
@@ -49,9 +51,10 @@ def method_factory(name: str) -> MethodFactory:
     except ImportError as error:
         if (error.name or "").startswith("amortes"):
             raise
+        extras = "bench,smac" if kind.startswith("smac") else "bench"
         raise MissingExtraError(
             f"method {name!r} needs {error.name or 'a package'}, which is not installed: "
-            "`pip install 'amortes[bench]'`."
+            f"`pip install 'amortes[{extras}]'`."
         ) from error
 
 
@@ -76,6 +79,10 @@ def _other(kind: str) -> MethodFactory:
         from amortes.bench.methods.fully_bayesian import FullyBayesian
 
         return lambda problem, seed: FullyBayesian(problem, seed, variant)
+    if family == "smac":
+        from amortes.bench.methods.smac import SmacMethod
+
+        return lambda problem, seed: SmacMethod(problem, seed, variant)
     from amortes.bench.methods.optuna_samplers import OptunaMethod
 
     return lambda problem, seed: OptunaMethod(problem, seed, variant)

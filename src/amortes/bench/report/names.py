@@ -57,7 +57,13 @@ MODELS = {
     "paper:fb": "published fully Bayesian GP",
     "other": "other",
 }
-OTHERS = {"random": "random search", "optuna-tpe": "Optuna TPE", "optuna-gp": "Optuna GP"}
+OTHERS = {
+    "random": "random search",
+    "optuna-tpe": "Optuna TPE",
+    "optuna-gp": "Optuna GP",
+    "smac-bb": "SMAC GP",
+    "smac-hpo": "SMAC forest",
+}
 SAME_COLUMN = {"logei": "ei", "gibbon": "mes"}
 PLAIN_NOISE = 0.316
 

@@ -31,12 +31,20 @@ COLOURS = {
     "brown": ("#8a6d2b", "#cfae62"),
     "sky": ("#2f93cf", "#8fd0f7"),
     "amber": ("#b97d00", "#f4c04f"),
+    "indigo": ("#4b3f9e", "#a79bf0"),
+    "olive": ("#6b7a1e", "#b8c95a"),
     "silver": ("#868e96", "#868e96"),
 }
 """Name: on white, on black. The page defines a CSS variable for each."""
 LIGHT = {name: light for name, (light, _) in COLOURS.items()}
 OURS = {"pes": "blue", "mes": "vermillion", "jes": "green", "ei": "purple", "logei": "wine"}
-OTHERS = {"random": ("silver", "x"), "optuna-tpe": ("sky", "P"), "optuna-gp": ("amber", "X")}
+OTHERS = {
+    "random": ("silver", "x"),
+    "optuna-tpe": ("sky", "P"),
+    "optuna-gp": ("amber", "X"),
+    "smac-bb": ("indigo", "h"),
+    "smac-hpo": ("olive", "p"),
+}
 MARKERS = {"pes": "o", "mes": "s", "jes": "^", "ei": "D", "logei": "v", "gibbon": "s"}
 DPI = 150
 DASHED = (0, (4, 2))
