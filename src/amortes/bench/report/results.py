@@ -1,13 +1,16 @@
 """Reading `results.csv`: a row for each problem, method, seed and iteration."""
 
+import contextlib
 import csv
+import gzip
 import math
+import zlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +101,7 @@ class Results:
 
 
 def load_results(*sources: Path) -> Results:
-    """Read the folders of sweeps, or their results.csv; environment.json where there is one.
+    """Read folders of sweeps, their results.csv or packed files; environment.json if there is one.
 
     Of a run that several of them have, that of the last one counts, as a whole. Of a folder, the
     runs that are finished are read, which results.csv has only once the sweep is.
@@ -107,7 +110,7 @@ def load_results(*sources: Path) -> Results:
     incomplete = replaced = 0
     for source in sources:
         here: dict[Key, list[Row]] = defaultdict(list)
-        for path in sorted(source.glob("runs/*.csv")) or [_table(source)]:
+        for path in tables(source):
             incomplete += _read(path, here)
         replaced += len(found.keys() & here.keys())
         found |= here
@@ -149,6 +152,27 @@ def load_results(*sources: Path) -> Results:
     )
 
 
+def tables(source: Path) -> list[Path]:
+    """The files with the results of a sweep: those of its finished runs, or all in one."""
+    return sorted(source.glob("runs/*.csv")) or [_table(source)]
+
+
+@contextlib.contextmanager
+def open_table(path: Path) -> Iterator[TextIO]:
+    """A file of results, compressed or not, to read."""
+    if not path.is_file():
+        raise FileError(
+            f"{path} does not exist. Give the folder that `amortes bench run` wrote, or its "
+            "results.csv."
+        )
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rt", newline="", encoding="utf-8") as file:
+            yield cast(TextIO, file)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise FileError(f"{path} is damaged: {error}.") from error
+
+
 def _table(source: Path) -> Path:
     return source / "results.csv" if source.is_dir() else source
 
@@ -171,13 +195,8 @@ class Row(NamedTuple):
 
 def _read(path: Path, found: dict[Key, list[Row]]) -> int:
     """Add what a results.csv has; returns the number of rows without a result."""
-    if not path.is_file():
-        raise FileError(
-            f"{path} does not exist. Give the folder that `amortes bench run` wrote, or its "
-            "results.csv."
-        )
     incomplete = read = 0
-    with path.open(newline="", encoding="utf-8") as file:
+    with open_table(path) as file:
         reader = csv.reader(file)
         header = next(reader, [])
         missing = [name for name in NEEDED if name not in header]
