@@ -10,7 +10,7 @@ def untrained(prior: GPPrior) -> KernelNetwork:
     """Without training its predictions are those of the fully Bayesian Gaussian process."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        config = KernelConfig(particles=ParticleConfig(count=6, steps=6))
+        config = KernelConfig(particles=ParticleConfig(count=6))
         network = KernelNetwork(config, prior)
     return network.to(network.inference_dtype).requires_grad_(False).eval()
 

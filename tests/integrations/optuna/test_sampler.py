@@ -3,6 +3,7 @@ import math
 import pickle
 import threading
 from collections.abc import Callable, Iterator
+from statistics import median
 from typing import Any, Literal
 
 import optuna
@@ -352,5 +353,5 @@ def test_startup_trials(make: Make) -> None:
         study = run(sampler, lambda trial: trial.suggest_float("x", 0, 1), 8)
         return [p["x"] for p in params(study)]
 
-    assert max(hardly(make(n_startup_trials=8))[4:]) > 0.3  # still spread out
-    assert max(hardly(make(n_startup_trials=2))[4:]) < 0.3
+    assert median(hardly(make(n_startup_trials=8))[4:]) > 0.3  # still spread out
+    assert median(hardly(make(n_startup_trials=2))[4:]) < 0.2
