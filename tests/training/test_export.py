@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from amortes.errors import FileError
+from amortes.errors import ConfigError, FileError
 from amortes.training.architectures import build_network
 from amortes.training.export import export, load_network
 from amortes.training.loop import train
@@ -69,6 +69,25 @@ def test_base_run_has_one_stage(runs: tuple[Run, Run], tmp_path: Path) -> None:
     card = export(runs[0], tmp_path / "f")
     assert card == load_network(tmp_path / "f")[1]
     assert card.stages.keys() == {"base"}
+
+
+def test_a_base_run_may_take_the_gains_of_a_file(
+    runs: tuple[Run, Run], exported: Path, tmp_path: Path
+) -> None:
+    train(tmp_path / "longer", fake_recipe(steps=4, seed=21))
+    longer = Run.open(tmp_path / "longer")
+    card = export(longer, tmp_path / "both.safetensors", alpha=exported)
+    weights = load_network(tmp_path / "both.safetensors")[0].state_dict()
+    gains = load_network(exported)[0].state_dict()
+    assert torch.equal(weights["alpha.0.weight"], gains["alpha.0.weight"])
+    assert torch.equal(weights["base.0.weight"], longer.weights()[0]["base.0.weight"])
+    assert card.stages["alpha"] == load_network(exported)[1].stages["alpha"]
+    with pytest.raises(ConfigError, match="must be a base run"):
+        export(runs[1], tmp_path / "no.safetensors", alpha=exported)
+    base = tmp_path / "base.safetensors"
+    export(runs[0], base)
+    with pytest.raises(ConfigError, match="must have gains"):
+        export(longer, tmp_path / "no.safetensors", alpha=base)
 
 
 def test_predictions_survive(runs: tuple[Run, Run], exported: Path, task: Any) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from amortes.cli.console import ERR, json_option, set_option, show_rows
-from amortes.cli.weights import card_rows
+from amortes.cli.weights import Weights, card_rows
 from amortes.files import read_json
 from amortes.training.export import export as write_network
 from amortes.training.run import Run
@@ -24,12 +24,18 @@ from amortes.training.run import Run
     type=click.Path(path_type=Path),
     help="JSON object to store as the scores of the card.",
 )
+@click.option(
+    "--alpha",
+    type=Weights(),
+    help="A trained network, by name or file, whose gains a base run takes over.",
+)
 @set_option("the network on which no weights depend, for instance landmarks.optima=64")
 @json_option
 def export(
     run: Path,
     output: Path,
     scores_file: Path | None,
+    alpha: Path | None,
     overrides: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -43,9 +49,10 @@ def export(
       amortes export runs/k1-alpha -o kernel-paper.safetensors
       amortes export runs/k1-alpha -o kernel-paper.safetensors --scores scores.json
       amortes export runs/k1-alpha -o thorough.safetensors --set landmarks.optima=64
+      amortes export runs/t2 -o longer.safetensors --alpha transformer-paper
     """
     scores = read_json(scores_file) if scores_file is not None else {}
-    card = write_network(Run.open(run), output, scores, overrides)
+    card = write_network(Run.open(run), output, scores, overrides, alpha)
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(card), indent=2))
         return

@@ -44,10 +44,12 @@ def export(
     path: str | os.PathLike[str],
     scores: Mapping[str, Any] | None = None,
     overrides: Sequence[str] = (),
+    alpha: str | os.PathLike[str] | None = None,
 ) -> Card:
     """Write the best averaged weights of a run to `path`, with its card.
 
     A base run gives a network that predicts; the run of an alpha stage also one that knows gains.
+    A base run may take the gains of the network in the file `alpha`, which do not depend on it.
     `overrides`, such as "landmarks.draws=128", change settings of the network on which no weights
     depend: the effort of what is computed.
     """
@@ -58,6 +60,8 @@ def export(
     weights, _ = run.weights()
     config = settings.override(recipe.config, overrides)
     network = build_network(recipe.network, config, recipe.prior)
+    if alpha is not None:
+        weights, stages["alpha"] = _with_gains(weights, network, run, alpha)
     if problems := _misfits(network.state_dict(), weights):
         raise FileError(
             f"the weights in {run.folder} do not fit its recipe"
@@ -73,6 +77,26 @@ def export(
     )
     write_tensors(path, weights, vars(card), kind=FORMAT, version=VERSION)
     return card
+
+
+def _with_gains(
+    weights: Mapping[str, Tensor],
+    network: Network[Any],
+    run: Run,
+    alpha: str | os.PathLike[str],
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The weights of a base run and those of the gains in a file, and what is known of these."""
+    source, card = load_network(alpha)
+    alike = card.network == run.recipe.network and source.prior == run.recipe.prior
+    if run.recipe.stage != "base" or "alpha" not in card.stages or not alike:
+        raise ConfigError(
+            f"alpha: {alpha} must have gains of the same kind of network for the same prior as "
+            f"{run.folder}, and that must be a base run."
+        )
+    of_gains = {id(parameter) for parameter in network.alpha_parameters()}
+    names = [name for name, p in network.named_parameters() if id(p) in of_gains]
+    taken = {name: t.to(weights[name].dtype) for name, t in source.state_dict().items()}
+    return {**weights, **{name: taken[name] for name in names}}, card.stages["alpha"]
 
 
 def load_network(path: str | os.PathLike[str]) -> tuple[Network[Any], Card]:
