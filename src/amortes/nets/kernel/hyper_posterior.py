@@ -23,7 +23,7 @@ class HyperPosterior:
     """Log posterior of the latent z for a batch of datasets, with gradient and Fisher matrix."""
 
     def __init__(self, prior: GPPrior, X: Tensor, y: Tensor) -> None:
-        self.prior, self.X = prior, X  # b x n x d
+        self.prior, self.X, self._y = prior, X, y  # b x n x d, b x n
         self.b, self.n, self.d = X.shape
         self.residual = (y - prior.mean.loc)[..., None]  # b x n x 1
         self.scales = torch.tensor(
@@ -31,6 +31,10 @@ class HyperPosterior:
             + [prior.output_variance.scale, prior.noise_sd.scale],
             dtype=X.dtype,
         )
+
+    def rows(self, index: Tensor) -> "HyperPosterior":
+        """That of some of the datasets."""
+        return HyperPosterior(self.prior, self.X[index], self._y[index])
 
     @cached_property
     def square_differences(self) -> Tensor:

@@ -31,8 +31,8 @@ STEEP = 1.0
 GOOD, POOR = 0.6, 0.2
 # The mode is looked for within so many standard deviations of the prior.
 FURTHEST = 5.0
-# Points that show roughly where the modes of larger datasets are.
-SOME = 64
+# Points of a dataset up to which there are as many candidates as wanted.
+FEW = 128
 # Datasets are worked on in groups whose derivative matrices stay in the cache.
 CACHE_BYTES = 2 << 20
 
@@ -64,7 +64,7 @@ class ParticleConfig:
 
     def total(self, n: int) -> int:
         """Number of candidates for n points; the more of these, the more alike they are."""
-        return self.count * max(1, min(self.candidates, 4 * SOME // n))
+        return self.count * max(1, min(self.candidates, 3 * FEW // n))
 
 
 def find_modes(posterior: HyperPosterior, start: Tensor, steps: int) -> tuple[Tensor, Tensor]:
@@ -74,34 +74,34 @@ def find_modes(posterior: HyperPosterior, start: Tensor, steps: int) -> tuple[Te
     and fro across flat valleys of short lengthscales. A climb ends where it is no longer `STEEP`.
     Without noise a step takes at most half a unit off its logarithm, and it may be a long one.
     """
-    z = start
+    z, part = start.clone(), posterior
     value, gradient, fisher = posterior.derivatives(z)
     damping = torch.full_like(value, 0.1)
     eye = torch.eye(z.shape[-1], dtype=z.dtype)
     for _ in range(steps):
         free = (z.abs() < FURTHEST) | (gradient * z < 0.0)
         gradient = torch.where(free, gradient, 0.0)
-        moving = gradient.norm(dim=-1) > STEEP
-        if not bool(moving.any()):
+        rows = (gradient.norm(dim=-1) > STEEP).nonzero().flatten()
+        if len(rows) == 0:
             break
-        damped = fisher + damping[:, None, None] * eye
-        step = torch.cholesky_solve(gradient[..., None], linalg.cholesky(damped)).squeeze(-1)
+        if len(rows) < part.b:
+            part = posterior.rows(rows)
+        g, F = gradient[rows], fisher[rows]
+        damped = F + damping[rows, None, None] * eye
+        step = torch.cholesky_solve(g[..., None], linalg.cholesky(damped)).squeeze(-1)
         step = step * (2.0 / step.norm(dim=-1, keepdim=True).clamp_min(2.0))
-        z_new = (z + step).clamp(-FURTHEST, FURTHEST)
-        value_new, gradient_new, fisher_new = posterior.derivatives(z_new)
-        better = moving & (value_new >= value)
-        step = z_new - z
-        bend = (step[:, None] @ fisher @ step[..., None]).flatten()
-        share = (value_new - value) / ((gradient * step).sum(-1) - 0.5 * bend).clamp_min(1e-12)
-        more = torch.where(better, 4.0, 8.0) * damping.clamp_min(1.0)
-        damping = torch.where(share > GOOD, 0.2 * damping, damping)
-        damping = torch.where(share > POOR, damping, more).clamp(1e-4, 1e6)
-        z, gradient = (
-            torch.where(better[:, None], new, old)
-            for new, old in ((z_new, z), (gradient_new, gradient))
-        )
-        value = torch.where(better, value_new, value)
-        fisher = torch.where(better[:, None, None], fisher_new, fisher)
+        z_new = (z[rows] + step).clamp(-FURTHEST, FURTHEST)
+        value_new, gradient_new, fisher_new = part.derivatives(z_new)
+        step, rise = z_new - z[rows], value_new - value[rows]
+        bend = (step[:, None] @ F @ step[..., None]).flatten()
+        share = rise / ((g * step).sum(-1) - 0.5 * bend).clamp_min(1e-12)
+        more = torch.where(rise >= 0.0, 4.0, 8.0) * damping[rows].clamp_min(1.0)
+        less = torch.where(share > GOOD, 0.2 * damping[rows], damping[rows])
+        damping[rows] = torch.where(share > POOR, less, more).clamp(1e-4, 1e6)
+        better = rise >= 0.0
+        risen = rows[better]
+        z[risen], value[risen] = z_new[better], value_new[better]
+        gradient[risen], fisher[risen] = gradient_new[better], fisher_new[better]
     return z, fisher
 
 
@@ -151,7 +151,8 @@ def _candidates(
     starts = X.new_tensor(STARTS)  # s x 2
     s, p = len(starts), d + 2
     start = torch.cat([starts[:, :1].expand(s, d), starts.new_zeros(s, 1), starts[:, 1:]], dim=1)
-    mode, fisher = _climb(prior, X, y, start, config.steps)
+    climbs = HyperPosterior(prior, X.repeat_interleave(s, 0), y.repeat_interleave(s, 0))
+    mode, fisher = find_modes(climbs, start.repeat(b, 1), config.steps)
     mode, factor = mode.reshape(b, s, 1, p), torch.linalg.cholesky(fisher).reshape(b, s, p, p)
     total = config.total(n)
     points = normal_points(p, total).to(X)
@@ -171,21 +172,6 @@ def _candidates(
     shares = X.new_tensor([*counts, len(from_prior)]) / total
     densities = torch.cat([log_local, log_prior[:, None]], dim=1)  # b x (s + 1) x m
     return z, (densities + shares.log()[:, None]).logsumexp(1)
-
-
-def _climb(
-    prior: GPPrior, X: Tensor, y: Tensor, start: Tensor, steps: int
-) -> tuple[Tensor, Tensor]:
-    """Where climbs from `start`, `s x p`, end: as `find_modes`, s rows for each dataset.
-
-    Most of the way a part of the data shows as well as all, in a fraction of the time.
-    """
-    s, n = len(start), X.shape[1]
-    X, y, z = X.repeat_interleave(s, 0), y.repeat_interleave(s, 0), start.repeat(len(X), 1)
-    if n > SOME:
-        part = torch.arange(SOME) * n // SOME
-        z, _ = find_modes(HyperPosterior(prior, X[:, part], y[:, part]), z, steps)
-    return find_modes(HyperPosterior(prior, X, y), z, steps)
 
 
 def thin(log_weights: Tensor, count: int) -> tuple[Tensor, Tensor]:
