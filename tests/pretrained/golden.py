@@ -14,7 +14,6 @@ from amortes.nets.base import Hint
 from amortes.pretrained import load_pretrained, names
 
 FILE = Path(__file__).with_name("golden.json")
-PREDICTIONS = 4  # columns: means and sds without a hint and with both; then the gains
 Golden = dict[str, dict[str, list[list[float]]]]
 
 

@@ -21,13 +21,13 @@ def scaled_square_distance(X1: Tensor, X2: Tensor, lengthscale: Tensor) -> Tenso
     # |a - b|^2 = (-2a, |a|^2, 1) . (b, 1, |b|^2): one matrix product, as fast as memory allows.
     A = torch.cat([-2 * A, A.square().sum(-1, keepdim=True), torch.ones_like(A[..., :1])], dim=-1)
     B = torch.cat([B, torch.ones_like(B[..., :1]), B.square().sum(-1, keepdim=True)], dim=-1)
-    return (A @ B.mT).clamp_min(0.0)
+    return (A @ B.mT).clamp_min_(0.0)
 
 
 def correlation(kernel: Kernel, square_distance: Tensor) -> Tensor:
     """The kernel at unit output variance as a function of r^2 (any shape)."""
     if kernel == "se":
-        return (-0.5 * square_distance).exp()
+        return (-0.5 * square_distance).exp_()
     # The floor keeps the gradient of the square root finite at r = 0.
     r = (5.0 * square_distance).clamp_min(1e-30).sqrt()
     return (1.0 + r + r.square() / 3.0) * (-r).exp()

@@ -113,7 +113,7 @@ def test_variances_without_noise_are_those_of_forty_digits() -> None:
     p = int(particles.log_weights.argmax())
     variance = conditioned.moments(Xq).variance[0, p]
     expected = _variance_in_decimals(conditioned, p, Xq)
-    assert (expected < 1e-9).sum() == 4
+    assert (expected < 1e-9).sum() >= 4
     assert torch.allclose(variance, expected, rtol=0.01, atol=0.0)
 
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 from scipy import stats
 
+from amortes.nets.kernel import hyper_posterior
 from amortes.nets.kernel.hyper_posterior import HyperPosterior
 from amortes.prior.gp import PRIORS, GPPrior, Hyperparameters, Kernel, Marginal
 from amortes.prior.kernels import covariance
@@ -16,11 +17,15 @@ FREE = dataclasses.replace(
 
 
 @pytest.mark.parametrize("kernel", ["se", "matern52"])
-def test_density_gradient_and_fisher(task: TaskBatch, kernel: Kernel) -> None:
+@pytest.mark.parametrize("many", [0, 64])
+def test_density_gradient_and_information(
+    monkeypatch: pytest.MonkeyPatch, task: TaskBatch, kernel: Kernel, many: int
+) -> None:
+    monkeypatch.setattr(hyper_posterior, "MANY", many)
     prior = dataclasses.replace(FREE, kernel=kernel)
     posterior = HyperPosterior(prior, task.X, task.y)
     z = torch.tensor([[0.3, -0.5, 0.4, 0.8]], dtype=torch.float64).repeat(3, 1).requires_grad_()
-    value, gradient, fisher = posterior.derivatives(z.detach())
+    value, gradient, _ = posterior.derivatives(z.detach())
     density = posterior.log_density(z[:, None])[:, 0]
     (expected,) = torch.autograd.grad(density.sum(), z)
     assert torch.allclose(gradient, expected, atol=1e-8)
@@ -32,12 +37,15 @@ def test_density_gradient_and_fisher(task: TaskBatch, kernel: Kernel) -> None:
         oracle = K.logpdf(task.y[i].numpy()) - 0.5 * z[i].detach().square().sum()
         assert float(value[i]) == pytest.approx(float(oracle) + 3.5 * 1.8378770664, abs=1e-6)
     assert torch.allclose(value, density.detach(), atol=1e-9)
-    # The Fisher matrix is the expected negative Hessian: average it over data from the model.
+    # Both informations are on average the covariance of the slope: for data from the model.
     L = torch.linalg.cholesky(torch.as_tensor(_covariance(prior, posterior, hyper, 0)))
     draws = L @ torch.randn(7, 4000, generator=torch.Generator().manual_seed(0), dtype=L.dtype)
-    many = HyperPosterior(prior, task.X[:1].expand(4000, -1, -1), draws.T)
-    scores = many.derivatives(z[:1].detach().expand(4000, -1))[1] + z[0].detach()
-    assert torch.allclose(scores.T @ scores / 4000 + torch.eye(4), fisher[0], atol=0.25, rtol=0.15)
+    model = HyperPosterior(prior, task.X[:1].expand(4000, -1, -1), draws.T)
+    _, slopes, informations = model.derivatives(z[:1].detach().expand(4000, -1))
+    scores = slopes + z[0].detach()
+    expected = scores.T @ scores / 4000 + torch.eye(4)
+    assert torch.allclose(informations.mean(0), expected, atol=0.25, rtol=0.15)
+    assert torch.allclose(informations[0], informations[1]) == (many > 0)
 
 
 def _covariance(

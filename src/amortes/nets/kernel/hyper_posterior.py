@@ -5,8 +5,12 @@ constant mean is integrated out exactly), that of one dataset is
 
     L(z) = log N(y; m0, K(z) + t^2 11' + s(z)^2 I) - |z|^2 / 2,
 
-    gradient  g_i = (a' dK_i a - tr(K^-1 dK_i)) / 2 - z_i,   a = K^-1 (y - m0),
-    Fisher    F_ij = tr(K^-1 dK_i K^-1 dK_j) / 2 + [i = j].
+    gradient             g_i = (a' dK_i a - tr(K^-1 dK_i)) / 2 - z_i,   a = K^-1 (y - m0),
+    Fisher               F_ij = tr(K^-1 dK_i K^-1 dK_j) / 2 + [i = j],
+    average information  A_ij = a' dK_i K^-1 dK_j a / 2 + [i = j].
+
+The expectation of A is F, and it takes no products of matrices (Gilmour, Thompson & Cullis, 1995,
+Biometrics 51). From a few points it is another matter than F, and serves datasets with many.
 """
 
 from functools import cached_property
@@ -17,6 +21,9 @@ from torch import Tensor
 from amortes import linalg
 from amortes.prior.gp import GPPrior, Hyperparameters
 from amortes.prior.kernels import correlation, scaled_square_distance, value_and_slope
+
+# Points above which the average information stands for the Fisher matrix.
+MANY = 64
 
 
 class HyperPosterior:
@@ -38,19 +45,8 @@ class HyperPosterior:
 
     @cached_property
     def square_differences(self) -> Tensor:
-        """Of all pairs of points along each coordinate: `b x d x n x n`."""
-        coordinates = self.X.mT  # b x d x n
-        return (coordinates[..., :, None] - coordinates[..., None, :]).square_()
-
-    @cached_property
-    def _buffers(self) -> tuple[Tensor, Tensor, Tensor]:
-        """What the derivatives need at every step: memory that is fresh each time is slow.
-
-        By an output variance that is known they are multiplied by zero, and can be anything.
-        """
-        dK = self.X.new_zeros(self.b, self.d + 1, self.n, self.n)
-        A, A_transposed = self.X.new_zeros(2, self.b, self.d + 2, self.n, self.n)
-        return dK, A, A_transposed
+        """Of all pairs of points i, j along each coordinate k: `b x n (i) x d (k) x n (j)`."""
+        return (self.X[..., None] - self.X.mT[:, None]).square_()
 
     def hyperparameters(self, z: Tensor) -> Hyperparameters:
         """Hyperparameters at z, `... x (d + 2)`, with the mean at its prior location."""
@@ -71,60 +67,62 @@ class HyperPosterior:
         return -0.5 * r.square().sum((-1, -2)) - log_det - 0.5 * z.square().sum(-1)
 
     def derivatives(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """L, its gradient and the Fisher matrix at z, `b x (d + 2)`."""
+        """L, its gradient, and the Fisher matrix or average information at z, `b x (d + 2)`."""
         hyper = self.hyperparameters(z)
         precision = hyper.lengthscale.square().reciprocal()
-        r2 = (precision[:, None] @ self.square_differences.flatten(2)).reshape(-1, self.n, self.n)
+        r2 = (precision[:, None, None] @ self.square_differences).squeeze(-2)
         output_variance = hyper.output_variance[:, None, None]
         signal, slope = (output_variance * t for t in value_and_slope(self.prior.kernel, r2))
         noise = hyper.noise_sd.square()[:, None]
-        L = linalg.cholesky(with_mean_and_noise(self.prior, noise, signal))
+        L = linalg.cholesky(add_mean_and_noise(self.prior, noise, signal.clone()))
         K_inv = torch.cholesky_inverse(L)
         a = K_inv @ self.residual  # b x n x 1
-        # dK is slope (x_k - x'_k)^2 / l_k^2 by log l_k, the signal by log output variance, and
-        # 2 s^2 I by log s. The scalar factors are applied to the results, not to the matrices.
-        dK, A, A_transposed = self._buffers
-        varied = self.d + (self.prior.output_variance.scale > 0)
-        torch.mul(slope[:, None], self.square_differences, out=dK[:, :-1])
-        dK[:, -1] = signal
-        # All are symmetric: this is K^-1 dK, transposed.
-        torch.bmm(dK[:, :varied].flatten(1, 2), K_inv, out=A[:, :varied].flatten(1, 2))
-        A[:, -1] = K_inv
-        factor = self.scales * torch.cat([precision, torch.ones_like(noise), 2 * noise], dim=1)
-        quadratic = torch.cat(
-            [(a.mT[:, None] @ dK @ a[:, None]).flatten(1), a.square().sum(1)], dim=1
-        )
-        transposed = A_transposed.copy_(A.mT).flatten(2)
-        trace = A.diagonal(dim1=-2, dim2=-1).sum(-1)
-        gradient = 0.5 * factor * (quadratic - trace) - z
-        fisher = 0.5 * factor[:, :, None] * factor[:, None] * (A.flatten(2) @ transposed.mT)
-        fisher.diagonal(dim1=-2, dim2=-1).add_(1.0)
-        fisher = _definite(fisher)
         value = (
             -0.5 * (self.residual * a).sum((-1, -2))
             - L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
             - 0.5 * z.square().sum(-1)
         )
-        return value, gradient, fisher
+        # dK is slope (x_k - x'_k)^2 by log l_k, the signal by log output variance, and I by log s,
+        # each times `factor`. Both sums over its columns at once: with a, and for the gradient.
+        factor = self.scales * torch.cat([precision, torch.ones_like(noise), 2 * noise], dim=1)
+        excess = a * a.mT - K_inv
+        sums = self.square_differences @ torch.stack([slope * a.mT, slope * excess], dim=-1)
+        by_signal = (signal * excess).sum((-1, -2))
+        by_noise = excess.diagonal(dim1=-2, dim2=-1).sum(-1)
+        others = torch.stack([by_signal, by_noise], dim=-1)
+        gradient = 0.5 * factor * torch.cat([sums[..., 1].sum(1), others], dim=-1) - z
+        if self.n > MANY:
+            columns = torch.cat([sums[..., 0], signal @ a, a], dim=-1)  # dK a: b x n x (d + 2)
+            white = torch.linalg.solve_triangular(L, columns, upper=False)
+            products = white.mT @ white
+        else:
+            dK = slope[:, None] * self.square_differences.transpose(1, 2)
+            dK = torch.cat([dK, signal[:, None]], dim=1)  # b x (d + 1) x n x n
+            # All are symmetric: this is K^-1 dK, transposed.
+            A = (dK.flatten(1, 2) @ K_inv).reshape(dK.shape)
+            A = torch.cat([A, K_inv[:, None]], dim=1)
+            products = A.flatten(2) @ A.mT.flatten(2).mT
+        information = 0.5 * factor[:, :, None] * factor[:, None] * products
+        information.diagonal(dim1=-2, dim2=-1).add_(1.0)
+        return value, gradient, _definite(information)
 
 
-def _definite(fisher: Tensor) -> Tensor:
+def _definite(information: Tensor) -> Tensor:
     """The matrices, with the eigenvalues of those that rounding made indefinite at least one."""
-    if not bool(torch.linalg.cholesky_ex(fisher).info.any()):
-        return fisher
-    values, vectors = torch.linalg.eigh(fisher)
+    if not bool(torch.linalg.cholesky_ex(information).info.any()):
+        return information
+    values, vectors = torch.linalg.eigh(information)
     low = values.amin(-1) <= 0.0
     mended = vectors @ (values.clamp_min(1.0)[..., None] * vectors.mT)
-    return torch.where(low[:, None, None], mended, fisher)
+    return torch.where(low[:, None, None], mended, information)
 
 
-def with_mean_and_noise(prior: GPPrior, noise: Tensor, signal: Tensor) -> Tensor:
-    """Covariance of observations: signal + t^2 11' + s^2 I, the mean integrated out.
+def add_mean_and_noise(prior: GPPrior, noise: Tensor, K: Tensor) -> Tensor:
+    """Covariance of observations, from that of the signal in the same memory: K + t^2 11' + s^2 I.
 
-    The noise variances s^2 are `... x 1`.
+    The mean is integrated out. The noise variances s^2 are `... x 1`.
     """
-    K = signal + prior.mean.scale**2
-    K.diagonal(dim1=-2, dim2=-1).add_(noise)
+    K.add_(prior.mean.scale**2).diagonal(dim1=-2, dim2=-1).add_(noise)
     return K
 
 
@@ -132,4 +130,4 @@ def observed_covariance(prior: GPPrior, hyper: Hyperparameters, X: Tensor) -> Te
     """Covariance of observations at X, `... x n x d`, under hyperparameters `...`."""
     r2 = scaled_square_distance(X, X, hyper.lengthscale)
     signal = hyper.output_variance[..., None, None] * correlation(prior.kernel, r2)
-    return with_mean_and_noise(prior, hyper.noise_sd.square()[..., None], signal)
+    return add_mean_and_noise(prior, hyper.noise_sd.square()[..., None], signal)

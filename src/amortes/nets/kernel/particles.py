@@ -68,41 +68,47 @@ class ParticleConfig:
 
 
 def find_modes(posterior: HyperPosterior, start: Tensor, steps: int) -> tuple[Tensor, Tensor]:
-    """Modes `b x p` and Fisher matrices there `b x p x p`, by damped Fisher scoring from `start`.
+    """Modes `b x p` and information there `b x p x p`, by damped Fisher scoring from `start`.
 
     Damping follows the rise of a step as a share of the rise that was predicted: else steps jump to
     and fro across flat valleys of short lengthscales. A climb ends where it is no longer `STEEP`.
     Without noise a step takes at most half a unit off its logarithm, and it may be a long one.
     """
-    z, part = start.clone(), posterior
-    value, gradient, fisher = posterior.derivatives(z)
+    modes, informations = start.clone(), start.new_empty(*start.shape, start.shape[-1])
+    place, z = torch.arange(len(start)), start
+    value, gradient, information = posterior.derivatives(z)
     damping = torch.full_like(value, 0.1)
     eye = torch.eye(z.shape[-1], dtype=z.dtype)
+    part = posterior
     for _ in range(steps):
         free = (z.abs() < FURTHEST) | (gradient * z < 0.0)
         gradient = torch.where(free, gradient, 0.0)
-        rows = (gradient.norm(dim=-1) > STEEP).nonzero().flatten()
-        if len(rows) == 0:
-            break
-        if len(rows) < part.b:
-            part = posterior.rows(rows)
-        g, F = gradient[rows], fisher[rows]
-        damped = F + damping[rows, None, None] * eye
-        step = torch.cholesky_solve(g[..., None], linalg.cholesky(damped)).squeeze(-1)
+        steep = gradient.norm(dim=-1) > STEEP
+        if not bool(steep.all()):
+            modes[place], informations[place] = z, information
+            climbing = (place, z, value, gradient, information, damping)
+            place, z, value, gradient, information, damping = (t[steep] for t in climbing)
+            if len(place) == 0:
+                break
+            part = posterior.rows(place)
+        damped = information + damping[:, None, None] * eye
+        step = torch.cholesky_solve(gradient[..., None], linalg.cholesky(damped)).squeeze(-1)
         step = step * (2.0 / step.norm(dim=-1, keepdim=True).clamp_min(2.0))
-        z_new = (z[rows] + step).clamp(-FURTHEST, FURTHEST)
-        value_new, gradient_new, fisher_new = part.derivatives(z_new)
-        step, rise = z_new - z[rows], value_new - value[rows]
-        bend = (step[:, None] @ F @ step[..., None]).flatten()
-        share = rise / ((g * step).sum(-1) - 0.5 * bend).clamp_min(1e-12)
-        more = torch.where(rise >= 0.0, 4.0, 8.0) * damping[rows].clamp_min(1.0)
-        less = torch.where(share > GOOD, 0.2 * damping[rows], damping[rows])
-        damping[rows] = torch.where(share > POOR, less, more).clamp(1e-4, 1e6)
+        z_new = (z + step).clamp(-FURTHEST, FURTHEST)
+        value_new, gradient_new, information_new = part.derivatives(z_new)
+        step, rise = z_new - z, value_new - value
+        bend = (step[:, None] @ information @ step[..., None]).flatten()
+        share = rise / ((gradient * step).sum(-1) - 0.5 * bend).clamp_min(1e-12)
         better = rise >= 0.0
-        risen = rows[better]
-        z[risen], value[risen] = z_new[better], value_new[better]
-        gradient[risen], fisher[risen] = gradient_new[better], fisher_new[better]
-    return z, fisher
+        more = torch.where(better, 4.0, 8.0) * damping.clamp_min(1.0)
+        less = torch.where(share > GOOD, 0.2 * damping, damping)
+        damping = torch.where(share > POOR, less, more).clamp(1e-4, 1e6)
+        value = torch.where(better, value_new, value)
+        z = torch.where(better[:, None], z_new, z)
+        gradient = torch.where(better[:, None], gradient_new, gradient)
+        information = torch.where(better[:, None, None], information_new, information)
+    modes[place], informations[place] = z, information
+    return modes, informations
 
 
 def infer_particles(prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig) -> Particles:
@@ -134,6 +140,8 @@ def _infer(
     z, log_proposal = _pick(z, order), log_proposal.gather(1, order)
     root = posterior.root(z)
     log_weights = torch.log_softmax(posterior.log_density(z, root) - log_proposal, dim=-1)
+    if z.shape[1] <= config.count:
+        return Particles(posterior.hyperparameters(z), log_weights), root
     kept, log_weights = thin(log_weights, config.count)
     return Particles(posterior.hyperparameters(_pick(z, kept)), log_weights), _pick(root, kept)
 
@@ -152,8 +160,8 @@ def _candidates(
     s, p = len(starts), d + 2
     start = torch.cat([starts[:, :1].expand(s, d), starts.new_zeros(s, 1), starts[:, 1:]], dim=1)
     climbs = HyperPosterior(prior, X.repeat_interleave(s, 0), y.repeat_interleave(s, 0))
-    mode, fisher = find_modes(climbs, start.repeat(b, 1), config.steps)
-    mode, factor = mode.reshape(b, s, 1, p), torch.linalg.cholesky(fisher).reshape(b, s, p, p)
+    mode, information = find_modes(climbs, start.repeat(b, 1), config.steps)
+    mode, factor = mode.reshape(b, s, 1, p), torch.linalg.cholesky(information).reshape(b, s, p, p)
     total = config.total(n)
     points = normal_points(p, total).to(X)
     from_prior, local = points.tensor_split([round(config.prior_share * total)])
