@@ -48,7 +48,7 @@ class SearchConfig:
     fine_steps: int = 9
     max_step: float = 0.2
     first_step: float = 0.1
-    tolerance: float = 1e-2  # a rise worth a step, as a share of (best - worst start)
+    tolerance: float = 3e-3  # a rise worth a step, as a share of (best - worst start)
     jumps: int = 16  # changes of discrete parameters tried per start and round
     rounds: int = 3
 
