@@ -3,10 +3,11 @@ from typing import Any
 import pytest
 import torch
 from scipy.optimize import minimize
+from torch import Tensor
 
 from amortes.errors import ConfigError
 from amortes.prior.gp import PRIORS
-from amortes.prior.newton import NewtonConfig, maximise, starting_points
+from amortes.prior.newton import NewtonConfig, ascend, full_step, maximise, starting_points
 from amortes.prior.paths import Paths
 from amortes.random import derive_seeds, generator
 
@@ -79,3 +80,17 @@ def test_invalid_budgets_name_the_field() -> None:
         NewtonConfig(num_points=0)
     with pytest.raises(ConfigError, match="fine_starts"):
         NewtonConfig(fine_starts=64)
+
+
+def test_a_coordinate_next_to_a_bound_is_held_like_one_on_it() -> None:
+    H = -torch.tensor([[1.0, 0.9], [0.9, 1.0]], dtype=torch.float64)
+    top = torch.tensor([-0.5, 0.8], dtype=torch.float64)  # outside: the best point is on x_0 = 0
+
+    def evaluate(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        g = (x - top) @ H
+        return 0.5 * (g * (x - top)).sum(-1), g, H.expand(*x.shape, 2)
+
+    starts = torch.tensor([[[0.0, 0.9], [1e-9, 0.9]]], dtype=torch.float64)
+    x, _ = ascend(evaluate, starts, full_step, 1, 1.0)
+    assert torch.allclose(x[0, 0], x[0, 1], atol=1e-6)
+    assert x[0, 1, 0] == 0.0

@@ -9,7 +9,7 @@ ensemble of first-order optimisers (`amortes.prior.ensemble`):
 3. fine: from the best of those, projected Newton steps with the whole Hessian; half-way only the
    best few go on.
 
-Projected means: coordinates held at a bound by the gradient are frozen, the rest step along
+Projected means: coordinates held at a bound by the gradient go there, the rest step along
 |H|^-1 g (absolute eigenvalues, Levenberg damping, no coordinate moves more than `max_step`) and
 are clipped to the cube. A step is kept if the value does not fall; damping shrinks on success and
 grows on failure.
