@@ -1,9 +1,13 @@
 import pytest
 import torch
+from torch import Tensor
 
 from amortes.bench.latency import (
+    FEWER_STARTS,
+    FULLY_BAYESIAN,
     GIBBON,
     LOGEI,
+    MCMC_REPEATS,
     OURS,
     Seconds,
     compare,
@@ -12,6 +16,7 @@ from amortes.bench.latency import (
     ours,
     rows,
 )
+from amortes.bench.protocol import Step
 from amortes.nets.kernel import KernelNetwork
 from amortes.pretrained import names
 from amortes.prior.gp import named_prior
@@ -35,6 +40,32 @@ def test_a_row_for_each_method_and_size(network: KernelNetwork) -> None:
         assert row.search_ms > 0
         assert row.ms == pytest.approx(row.fit_ms + row.search_ms)
     assert found[0].times_ours == 1.0
+
+
+def test_the_fully_bayesian_gp_is_timed_as_botorch_has_it_and_as_in_the_benchmarks(
+    network: KernelNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fully_bayesian = pytest.importorskip("amortes.bench.methods.fully_bayesian")
+    made: list[tuple[str, int]] = []
+
+    class Timed(fully_bayesian.FullyBayesian):  # type: ignore[misc, name-defined]
+        def step(self, X: Tensor, y: Tensor) -> Step:
+            made.append((self.acquisition, self.path_restarts))
+            return Step(
+                x=X[0],
+                recommended=X[0],
+                fit_seconds=float(self.path_restarts),
+                search_seconds=1.0,
+                recommend_seconds=0.0,
+            )
+
+    monkeypatch.setattr(fully_bayesian, "FullyBayesian", Timed)
+    settings = {"d": 1, "points": (4,), "repeats": MCMC_REPEATS + 1, "seed": 0}
+    found = list(compare(network, **settings, fully_bayesian=True))  # type: ignore[arg-type]
+    assert [row.method for row in found] == [OURS, LOGEI, GIBBON, FULLY_BAYESIAN, FEWER_STARTS]
+    assert [row.fit_ms for row in found[3:]] == [20e3, 8e3]
+    # Once more for each, untimed.
+    assert sorted(made) == [("jes", 8)] * (MCMC_REPEATS + 1) + [("jes", 20)] * (MCMC_REPEATS + 1)
 
 
 def test_medians_and_ratios() -> None:

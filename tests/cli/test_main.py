@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 import amortes.cli
+from amortes import __version__
 from amortes.cli import COMMANDS, app, main
 from amortes.errors import DataError
 
@@ -27,6 +28,12 @@ def test_help_does_not_wait_for_torch() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "False"
+
+
+def test_the_package_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "amortes", "--version"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout.strip().endswith(__version__)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ BUSY = 0.5
 @click.option("--repeats", type=POSITIVE, default=9, show_default=True,
               help="Datasets of each size; times are medians.")  # fmt: skip
 @click.option("--fully-bayesian", is_flag=True,
-              help="Also JES under MCMC over hyperparameters, once per size: minutes.")  # fmt: skip
+              help="Also JES under MCMC over hyperparameters: minutes per size.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--check", is_flag=True, help="Exit with code 1 if a target is missed.")
 @json_option
@@ -73,7 +73,7 @@ def latency(
     start = measure_start(d, max(points)) if weights is None else None
     rows = []
     with progress("rows") as bar:
-        task = bar.add_task("measuring", total=len(points) * (4 if fully_bayesian else 3), note="")
+        task = bar.add_task("measuring", total=len(points) * (5 if fully_bayesian else 3), note="")
         for row in compare(
             network,
             d=d,

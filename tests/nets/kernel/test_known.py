@@ -24,7 +24,8 @@ def places_at(conditioned: Conditioned, x: Tensor) -> Places:
     at = conditioned.moments(x)
     slopes = conditioned.slope_kernel(conditioned.X, x)  # b x k x n x s x d
     white = (conditioned.whitener @ slopes.flatten(3)).reshape(slopes.shape)
-    return Places(conditioned, x, at, torch.cat([white, at.whitened[..., None]], dim=-1))
+    white = torch.cat([white, at.whitened[..., None]], dim=-1)
+    return Places(conditioned, x, at, white, white.transpose(2, 3))
 
 
 def nothing_known(star_mean: float, star_variance: float) -> Known:

@@ -27,9 +27,9 @@ CANDIDATES = 1024
 """Points at which GIBBON thinks of the maximum value; of a pool, as many random ones."""
 CHUNK, CHUNK_OF_MANY = 1024, 128
 """Points scored at once by one process, and by many: docs/log.md, "Points scored at once"."""
-PATH_RESTARTS = 8
-"""Starts per sampled function. BoTorch's 20 took 3.4 times as long for 64 functions (Hartmann-6,
-n = 20) and raised their maxima by 0.003 standard deviations of y on average."""
+PATH_RESTARTS, BOTORCH_PATH_RESTARTS = 8, 20
+"""Starts per sampled function: ours, and BoTorch's, which took 3.4 times as long for 64 functions
+(Hartmann-6, n = 20) and raised their maxima by 0.003 standard deviations of y on average."""
 
 
 @contextlib.contextmanager
@@ -76,14 +76,16 @@ def candidates(d: int, pool: Tensor | None) -> Tensor:
     return points
 
 
-def optima(model: Model, d: int, pool: Tensor | None, count: int) -> tuple[Tensor, Tensor]:
+def optima(
+    model: Model, d: int, pool: Tensor | None, count: int, restarts: int = PATH_RESTARTS
+) -> tuple[Tensor, Tensor]:
     """Maximisers `count x d` and maxima `count x 1` of functions drawn from the posterior.
 
     From each of the k models of an ensemble: `count x k x d` and `count x k x 1`. In the cube by
-    BoTorch's `get_optimal_samples`; in a pool, its points are compared.
+    BoTorch's `get_optimal_samples`, from `restarts` starts; in a pool, by comparing its points.
     """
     if pool is None:
-        x, f = get_optimal_samples(model, unit_bounds(d), count, num_restarts=PATH_RESTARTS)
+        x, f = get_optimal_samples(model, unit_bounds(d), count, num_restarts=restarts)
         return x.detach(), f.detach()
     paths = get_matheron_path_model(model, torch.Size([count]), ensemble_as_batch=True)
     with torch.no_grad():

@@ -29,6 +29,7 @@ from amortes.acquisition.pool import Score, evaluate
 from amortes.acquisition.units import Units
 from amortes.bench.methods.botorch_search import (
     CHUNK_OF_MANY,
+    PATH_RESTARTS,
     best_candidate,
     candidates,
     optima,
@@ -44,11 +45,16 @@ MAXIMA, OPTIMA = 64, 4
 
 
 class FullyBayesian(ModelBased[PaperGP]):
-    """One run with the acquisition ei, logei, mes, jes or pes."""
+    """One run with the acquisition ei, logei, mes, jes or pes.
 
-    def __init__(self, problem: Problem, seed: int, acquisition: str) -> None:
+    Each function sampled for JES and PES is climbed from `path_restarts` starts.
+    """
+
+    def __init__(
+        self, problem: Problem, seed: int, acquisition: str, path_restarts: int = PATH_RESTARTS
+    ) -> None:
         super().__init__(problem, seed)
-        self.acquisition = acquisition
+        self.acquisition, self.path_restarts = acquisition, path_restarts
 
     def step(self, X: Tensor, y: Tensor) -> Step:
         """As of all methods with a model; what JAX forgets afterwards is nobody's time."""
@@ -78,7 +84,7 @@ class FullyBayesian(ModelBased[PaperGP]):
         if self.acquisition == "mes":
             points = candidates(self.d, self.pool)
             return EnsembleGibbon(model, points, num_mv_samples=MAXIMA)
-        x_star, f_star = optima(model, self.d, self.pool, OPTIMA)
+        x_star, f_star = optima(model, self.d, self.pool, OPTIMA, self.path_restarts)
         if self.acquisition == "jes":
             return qJointEntropySearch(model, x_star, f_star)
         return EnsemblePES(model, x_star)

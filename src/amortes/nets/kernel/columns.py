@@ -59,7 +59,7 @@ class Columns:
             4, known.met[:, :, :, None].expand_as(met), met
         )
         at_rivals = by_rival.permute(0, 1, 4, 3, 2).reshape(b * k, -1, c * s)
-        at_data = places.white.transpose(2, 3) @ -mix[..., : d + 1].mT  # b x k x s x n x c
+        at_data = places.white_by_place @ -mix[..., : d + 1].mT  # b x k x s x n x c
         at_data = at_data.permute(0, 1, 3, 4, 2).reshape(b * k, n, c * s)
         at_data.baddbmm_(rivals.moments.whitened.flatten(0, 1), at_rivals, alpha=-1.0)
         lengthscale = conditioned.particles.hyper.lengthscale  # b x k x d

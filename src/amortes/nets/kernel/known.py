@@ -27,6 +27,7 @@ class Places:
     x: Tensor  # b x s x d
     moments: Moments  # b x k x s
     white: Tensor  # b x k x n x s x (d + 1), whitened covariances of slopes and f with the data
+    white_by_place: Tensor  # b x k x s x n x (d + 1), the same in another order
 
     def covariance(self, X: Tensor, at: Moments) -> Tensor:
         """Of f at X, `b x q x d`, with the slopes and f at x*: `b x k x s x q x (d + 1)`."""

@@ -298,7 +298,7 @@ def peak_at(conditioned: Conditioned, rivals: Rivals, x_star: Tensor) -> Peak:
     eye = torch.eye(d, dtype=S.dtype).expand_as(S)
     W: Tensor = torch.linalg.solve_triangular(L, eye, upper=False) * inside[..., None, :]
 
-    places = Places(conditioned, x_star, at_star, white)
+    places = Places(conditioned, x_star, at_star, white, by_place)
     raw = places.covariance(rivals.X, rivals.moments)
     rival_rows, star_rows = raw[..., :d] @ W.mT, (star_slope @ W.mT).squeeze(-2)
     curve_rows = curve_slope @ W.mT
