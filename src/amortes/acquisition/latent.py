@@ -17,8 +17,8 @@ ROUGHLY = 8
 """Particles that are enough for a first impression."""
 SHORTEST = 0.02
 """Lengths below this are this: nothing is that short where anything can be learned."""
-CHUNK = 2048
-"""Points at a time: 3 MB per particle at n = 200."""
+CHUNK = 1 << 17
+"""Numbers per temporary: 1 MB. With 45 points, eight times as many took 2.5 times as long."""
 
 
 def without_noise(state: object, predicted: Predictive) -> Predictive:
@@ -106,11 +106,12 @@ def rough_moments(state: object, Xq: Tensor) -> tuple[Tensor, Tensor] | None:
     if not isinstance(state, KernelState):
         return None
     few = state.conditioned.thinned(ROUGHLY)
+    size = max(1, CHUNK // few.coefficients.numel())
     weights = few.particles.log_weights.exp()[..., None]
     means, sds = [], []
     with torch.no_grad():
-        for i in range(0, len(Xq), CHUNK):
-            at = few.moments(Xq[None, i : i + CHUNK])
+        for part in torch.split(Xq, size):
+            at = few.moments(part[None])
             mean = (weights * at.mean).sum(1)
             square = (weights * (at.variance + at.mean.square())).sum(1)
             means.append(mean[0])

@@ -6,15 +6,15 @@ functions of the two that reward promise and ignorance do), so their best points
 
     mean + c sd      is largest for some c >= 0.
 
-The shortlist has the best hundred points for several c, among them 0 and infinity, and a few
-hundred random ones, because a score may also depend on other things, such as what a point tells
-about others. If scores are weighed, by costs or chances of success, it has also those where the
-rise above the best mean, so weighed, is largest. Then, as long as the best rises, the nearest
-unscored neighbours of the best points join: a climb on the pool by the score itself.
+The shortlist has the best points for several c, among them 0 and infinity, and some random ones,
+because a score may also depend on other things, such as what a point tells about others. If scores
+are weighed, by costs or chances of success, it has also those where the rise above the best mean,
+so weighed, is largest. Then, as long as the best rises, the nearest unscored neighbours of the best
+points join: a climb on the pool by the score itself.
 
-On pools of 6,000 points, half of them on a grid (8 datasets; d = 4, 8, 10, 16; n = 20 to 45),
-shortlists of 570 to 1,900 points had the best point of all for JES and MES every time (docs/log.md,
-2026-11-16); this one has about 900.
+On 8,000 points of six pools of HPO-B (n = 12, 30, 45) shortlists of 340 to 860 points had the best
+point of all for PES, MES and JES every time (docs/log.md, "Shorter shortlists"); this one has about
+450.
 """
 
 import math
@@ -32,7 +32,7 @@ MANY = 1024
 """Points up to which all are scored."""
 OPTIMISM = (0.0, 0.5, 1.0, 2.0, 4.0, math.inf)
 """The factors c."""
-EACH, RANDOM = 96, 384
+EACH, RANDOM = 48, 64
 """Points shortlisted for each factor, and at random."""
 SMALLEST = 1e-100
 """Rises below this count as this: they only matter where weights differ."""
