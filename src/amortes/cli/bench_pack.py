@@ -25,7 +25,7 @@ def pack(results: tuple[Path, ...], output: Path) -> None:
 
     \b
     Example:
-      amortes bench pack out/ours out/baselines -o docs/results.csv.gz
+      amortes bench pack out/ours out/baselines -o results.csv.gz
     """
     from amortes.bench.pack import pack as write
 
