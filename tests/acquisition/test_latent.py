@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from amortes.acquisition import Fitted
+from amortes.acquisition import Fitted, latent
 from amortes.acquisition.latent import (
     SHORTEST,
     correlation,
@@ -117,3 +117,19 @@ def test_lengthscales_tell_short_from_long(network: KernelNetwork) -> None:
     assert int(scale.argmin()) == 0
     assert bool(((scale >= SHORTEST) & (scale <= 1.0)).all())
     assert lengthscale(object()) is None
+
+
+def test_rough_moments_do_not_depend_on_chunks(
+    network: KernelNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = data(2, 8)
+    points = torch.rand(50, 2, generator=generator(7), dtype=torch.float64)
+    fitted = Fitted(network, X, y)
+    whole = fitted.rough_moments(points)
+    monkeypatch.setattr(latent, "CHUNK", 1)  # less than what one point takes
+    parts = fitted.rough_moments(points)
+    assert whole is not None
+    assert parts is not None
+    for a, b in zip(whole, parts, strict=True):
+        assert b.shape == (50,)
+        assert torch.allclose(a, b)

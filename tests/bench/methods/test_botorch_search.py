@@ -1,7 +1,15 @@
+import inspect
+
 import torch
+from botorch.acquisition.utils import get_optimal_samples
 from botorch.models import SingleTaskGP
 
-from amortes.bench.methods.botorch_search import candidates, optima, seeded
+from amortes.bench.methods.botorch_search import (
+    BOTORCH_PATH_RESTARTS,
+    candidates,
+    optima,
+    seeded,
+)
 from amortes.bench.methods.map_gp import fit_map
 from amortes.random import generator
 
@@ -55,3 +63,8 @@ def test_candidates_of_a_pool_are_its_points() -> None:
         points = candidates(2, pool)
     assert (torch.cdist(points, pool).min(1).values == 0).all()
     assert len(points) == 9
+
+
+def test_botorchs_restarts_are_those_it_has_by_default() -> None:
+    parameter = inspect.signature(get_optimal_samples).parameters["num_restarts"]
+    assert parameter.default == BOTORCH_PATH_RESTARTS
