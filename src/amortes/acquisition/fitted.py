@@ -19,6 +19,7 @@ take u(b) for a known number, the posterior mean, would reward just that, again 
 """
 
 import copy
+import math
 from functools import cached_property
 from typing import Any, Self
 
@@ -29,6 +30,7 @@ from amortes.acquisition.latent import (
     correlation,
     improvement,
     lengthscale,
+    log_evidence,
     mean,
     noise_sd,
     observed_mean,
@@ -163,6 +165,12 @@ class Fitted:
         """Standard deviation of the noise in y; None if the network cannot tell it from f."""
         noise = noise_sd(self._state)
         return None if noise is None else self.units.scale * noise
+
+    @property
+    def log_evidence(self) -> float | None:
+        """Logarithm of the density of y, all hyperparameters considered; None if nobody knows."""
+        density = log_evidence(self._state)
+        return None if density is None else density - len(self.y) * math.log(self.units.scale)
 
     def rough_moments(self, Xq: Tensor) -> tuple[Tensor, Tensor] | None:
         """Roughly the mean and standard deviation of u without noise, up to a factor and a shift.

@@ -137,3 +137,10 @@ def correlation(state: object, Xq: Tensor, *, noise: bool) -> Tensor | None:
     average = (weights * (covariance / scale).clamp(-1.0, 1.0)).sum(1)
     one = torch.eye(Xq.shape[-2], dtype=Xq.dtype)
     return average * (1.0 - one) + one
+
+
+def log_evidence(state: object) -> float | None:
+    """Logarithm of the density of one dataset's y under the prior; None if nobody knows."""
+    if not isinstance(state, KernelState):
+        return None
+    return float(state.conditioned.particles.log_evidence)

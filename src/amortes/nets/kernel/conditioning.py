@@ -124,7 +124,9 @@ class Conditioned:
         rows = torch.arange(len(index))[:, None]
         return dataclasses.replace(
             self,
-            particles=Particles(self.particles.hyper[rows, index], log_weights),
+            particles=dataclasses.replace(
+                self.particles, hyper=self.particles.hyper[rows, index], log_weights=log_weights
+            ),
             coefficients=self.coefficients[rows, index],
             whitener=self.whitener[rows, index],
         )

@@ -13,6 +13,7 @@ The expectation of A is F, and it takes no products of matrices (Gilmour, Thomps
 Biometrics 51). From a few points it is another matter than F, and serves datasets with many.
 """
 
+import math
 from functools import cached_property
 
 import torch
@@ -58,16 +59,17 @@ class HyperPosterior:
         return linalg.cholesky(observed_covariance(self.prior, hyper, self.X[:, None]))
 
     def log_density(self, z: Tensor, root: Tensor | None = None) -> Tensor:
-        """L(z) up to a constant for z, `b x k x (d + 2)`: `b x k`; `root` is that at z."""
+        """L(z) for z, `b x k x (d + 2)`: `b x k`; `root` is that at z."""
         L = self.root(z) if root is None else root
         r: Tensor = torch.linalg.solve_triangular(
             L, self.residual[:, None].expand(*L.shape[:-1], 1), upper=False
         )
         log_det = L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        return -0.5 * r.square().sum((-1, -2)) - log_det - 0.5 * z.square().sum(-1)
+        constant = 0.5 * self.n * math.log(2.0 * math.pi)
+        return -0.5 * r.square().sum((-1, -2)) - log_det - constant - 0.5 * z.square().sum(-1)
 
     def derivatives(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """L, its gradient, and the Fisher matrix or average information at z, `b x (d + 2)`."""
+        """L up to a constant, gradient, Fisher matrix (or its stand-in) at z, `b x (d + 2)`."""
         hyper = self.hyperparameters(z)
         precision = hyper.lengthscale.square().reciprocal()
         r2 = (precision[:, None, None] @ self.square_differences).squeeze(-2)

@@ -43,6 +43,7 @@ class Particles:
 
     hyper: Hyperparameters  # batch shape b x k; `mean` is the prior location of the mean
     log_weights: Tensor  # b x k, normalised
+    log_evidence: Tensor  # b, logarithm of the density of y, all hyperparameters considered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +127,8 @@ def infer_with_roots(
     parts = [_infer(prior, X[i : i + group], y[i : i + group], config) for i in starts]
     columns = zip(*(p.hyper.tensors() for p, _ in parts), strict=True)
     hyper = Hyperparameters(*(torch.cat(column) for column in columns))
-    particles = Particles(hyper, torch.cat([p.log_weights for p, _ in parts]))
+    log_weights = torch.cat([p.log_weights for p, _ in parts])
+    particles = Particles(hyper, log_weights, torch.cat([p.log_evidence for p, _ in parts]))
     return particles, torch.cat([root for _, root in parts]) if len(parts) > 1 else parts[0][1]
 
 
@@ -139,11 +141,13 @@ def _infer(
     order = z[..., -1].argsort(-1)
     z, log_proposal = _pick(z, order), log_proposal.gather(1, order)
     root = posterior.root(z)
-    log_weights = torch.log_softmax(posterior.log_density(z, root) - log_proposal, dim=-1)
-    if z.shape[1] <= config.count:
-        return Particles(posterior.hyperparameters(z), log_weights), root
-    kept, log_weights = thin(log_weights, config.count)
-    return Particles(posterior.hyperparameters(_pick(z, kept)), log_weights), _pick(root, kept)
+    log_ratio = posterior.log_density(z, root) - log_proposal
+    log_weights = log_ratio.log_softmax(-1)
+    log_evidence = log_ratio.logsumexp(-1) - math.log(z.shape[1])
+    if z.shape[1] > config.count:
+        kept, log_weights = thin(log_weights, config.count)
+        z, root = _pick(z, kept), _pick(root, kept)
+    return Particles(posterior.hyperparameters(z), log_weights, log_evidence), root
 
 
 def _pick(values: Tensor, rows: Tensor) -> Tensor:
