@@ -1,4 +1,5 @@
 import copy
+import math
 from typing import Any
 
 import pytest
@@ -320,3 +321,12 @@ def test_bad_arguments(network: KernelNetwork, fitted: Fitted) -> None:
         fitted.score("ucb", Q, beta=-1.0)
     with pytest.raises(ConfigError, match=r"network.eval\(\)"):
         Fitted(KernelNetwork(KernelConfig(), PRIORS["robust"]), GOOD_X, GOOD_Y)
+
+
+@pytest.mark.parametrize("maximise", [True, False])
+def test_evidence_is_a_density_of_the_users_values(network: KernelNetwork, maximise: bool) -> None:
+    X, y = data(2, 10)
+    one = Fitted(network, X, y, maximise=maximise).log_evidence
+    thousand = Fitted(network, X, 5.0 + 1e3 * y, maximise=maximise).log_evidence
+    assert one is not None
+    assert thousand == pytest.approx(one - 10 * math.log(1e3))

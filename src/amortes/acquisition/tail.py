@@ -1,17 +1,17 @@
 """Results with their bad tail drawn in, where that explains them much better.
 
-Objectives are often skewed: a learning rate that is too large gives a loss of thousands, and next
-to it all that is good looks the same. An optimiser has to know that a place is bad, hardly how bad.
-With u the results, bigger being better, m their median and s the spread of the better half about
-it,
+Objectives are often skewed: a learning rate that is too large gives a loss of thousands, or a user
+puts a million for a failure, and next to that all that is good looks the same. An optimiser has to
+know that a place is bad, hardly how bad. With u the results, bigger being better, m their median, s
+the spread of the better half about it, and b = (m - s - u) / s,
 
-    u' = u                                for u >= t = m - s,
-         t - s log(1 + (t - u) / s)       below,
+    u' = u                              where b <= 0,
+         m - s - s b / (1 + b / 3)      below,
 
-which keeps the order, and at t the slope. From t upwards results, and predictions, are what they
-were. Where the optimum is does not change, nor the information about it, but which functions are
-likely: those whose u' is a Gaussian process (Snelson et al., NeurIPS 2003). Whether that is the
-better model is for the data to say, by their density under it,
+which keeps the order, and at the edge the slope; nothing is worse than m - 4 s. Above the edge
+results, and predictions, are what they were. Where the optimum is does not change, nor the
+information about it, but which functions are likely: those whose u' is a Gaussian process (Snelson
+et al., NeurIPS 2003). Whether that is the better model is for the data to say, by their density,
 
     log p(u) = log p(u') + sum log du'/du.
 
@@ -29,8 +29,10 @@ from amortes.acquisition.fitted import Fitted
 from amortes.acquisition.units import ROUNDING
 from amortes.nets.base import Network
 
+DEPTH = 3.0
+"""How far below the edge the worst results end, in spreads."""
 MARGIN = 10.0
-"""Nats by which the model of u' must be better. With 5, Branin suffers; 0 helps others no more."""
+"""Nats by which the model of u' must be better."""
 LEAST = 5.0
 """Nats to be better by if points were independent, below which it is not worth a second fit."""
 
@@ -55,13 +57,15 @@ def draw_in(y: Tensor, *, maximise: bool) -> tuple[Tensor, Tensor]:
     sign = 1.0 if maximise else -1.0
     u = sign * y
     middle = u.median()
-    spread = (u[u >= middle] - middle).square().mean().sqrt()
-    if float(spread) <= ROUNDING * float(u.abs().max()):
-        return y, torch.zeros_like(y)  # the better half are all the same: nothing to tell apart
+    better = u[u >= middle]
+    spread = (better - middle).square().mean().sqrt()
+    if float(spread) <= ROUNDING * float(better.abs().max()):
+        return y, torch.zeros_like(y)  # they are all the same: nothing to tell apart
     edge = middle - spread
-    log_slope = -((edge - u) / spread).clamp_min(0.0).log1p()
+    beyond = ((edge - u) / spread).clamp_min(0.0)
+    drawn = sign * (edge - spread * beyond / (1.0 + beyond / DEPTH))
     # Others stay as they are, to the last digit.
-    return torch.where(log_slope < 0.0, sign * (edge + spread * log_slope), y), log_slope
+    return torch.where(beyond > 0.0, drawn, y), -2.0 * (beyond / DEPTH).log1p()
 
 
 def _gain_if_independent(y: Tensor, drawn: Tensor, log_slope: Tensor) -> float:

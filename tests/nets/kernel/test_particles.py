@@ -170,3 +170,29 @@ def test_invalid_values_name_the_field(field: str, values: list[Any]) -> None:
 def test_the_least_effort_works(task: TaskBatch) -> None:
     config = ParticleConfig(count=1, prior_share=0.0, steps=0)
     assert infer_particles(FREE, task.X, task.y, config).log_weights.tolist() == [[0.0]] * 3
+
+
+def test_evidence_agrees_with_numeric_integration() -> None:
+    prior = PRIORS["robust"]
+    side = torch.linspace(-6.0, 6.0, 121, dtype=torch.float64)
+    grid = torch.cartesian_prod(side, torch.zeros(1, dtype=torch.float64), side)
+    cell = math.log((float(side[1] - side[0])) ** 2 / (2 * math.pi))  # the prior is N(0, I)
+    for n in (3, 15):
+        task = TaskStream(prior, 5, TaskConfig(batch_size=4, num_queries=2)).batch_of(0, 1, n)
+        density = HyperPosterior(prior, task.X, task.y).log_density(grid.expand(4, -1, -1))
+        exact = density.logsumexp(-1) + cell
+        ours = infer_particles(prior, task.X, task.y, ParticleConfig(count=256)).log_evidence
+        torch.testing.assert_close(ours, exact, atol=0.05, rtol=0.0)
+        few = infer_particles(prior, task.X, task.y, ParticleConfig()).log_evidence
+        torch.testing.assert_close(few, exact, atol=0.5, rtol=0.0)
+
+
+def test_evidence_under_known_hyperparameters_is_the_density() -> None:
+    prior = PRIORS["paper-1d"]
+    task = TaskStream(prior, 1, TaskConfig(batch_size=3, num_queries=2)).batch_of(0, 1, 7)
+    r2 = ((task.X - task.X.mT) / 0.05).square()
+    K = 10.0 * (-0.5 * r2).exp() + 0.1**2 * torch.eye(7, dtype=torch.float64)
+    zero = torch.zeros(7, dtype=torch.float64)
+    exact = torch.distributions.MultivariateNormal(zero, K).log_prob(task.y)
+    ours = infer_particles(prior, task.X, task.y, ParticleConfig()).log_evidence
+    torch.testing.assert_close(ours, exact, atol=0.05, rtol=0.0)  # the weights differ from 1/k
