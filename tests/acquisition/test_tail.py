@@ -123,6 +123,19 @@ def test_the_likelier_one_is_taken(network: KernelNetwork, monkeypatch: pytest.M
         assert torch.equal(fit_robustly(network, X, SKEWED, maximise=True).y, y)
 
 
+def test_a_function_that_is_all_but_solved_is_no_noise(network: KernelNetwork) -> None:
+    # Most points are on a ridge, hardly below the best, and all others far below.
+    x, offset = torch.rand(2, 20, generator=generator(5), dtype=torch.float64)
+    X = torch.stack([x, (x + 0.7 * offset**6).remainder(1.0)], dim=1)
+    y = -(X[:, 0] - X[:, 1]).square()
+    drawn, log_slope = draw_in(y, maximise=True)
+    plain, other = Fitted(network, X, y), Fitted(network, X, drawn)
+    assert plain.log_evidence is not None
+    assert other.log_evidence is not None
+    assert other.log_evidence + float(log_slope.sum()) > plain.log_evidence + tail.MARGIN
+    assert torch.equal(fit_robustly(network, X, y, maximise=True).y, y)
+
+
 def test_a_network_that_does_not_know_takes_results_as_they_are() -> None:
     config = TransformerConfig(width=8, layers=1, heads=2, hidden=8, bars=20, gain_bars=20)
     network = Transformer(config, PRIORS["robust"]).eval()

@@ -16,7 +16,8 @@ et al., NeurIPS 2003). Whether that is the better model is for the data to say, 
     log p(u) = log p(u') + sum log du'/du.
 
 Only if that is decisive is u' taken (docs/log.md, 2026-11-17, "The bad tail"): a smooth function
-with a steep side, such as Branin, is found sooner as it is.
+with a steep side, such as Branin, is found sooner as it is. And never if the model then takes u'
+for noise: close to convergence the better half hardly differ, and all others are far below.
 """
 
 import math
@@ -33,6 +34,8 @@ DEPTH = 3.0
 """How far below the edge the worst results end, in spreads."""
 MARGIN = 10.0
 """Nats by which the model of u' must be better."""
+MOST_NOISE = 0.5
+"""Noise that it may see in u', in standard deviations of u', unless there is more in u."""
 LEAST = 5.0
 """Nats to be better by if points were independent, below which it is not worth a second fit."""
 
@@ -49,7 +52,8 @@ def fit_robustly(network: Network[Any], X: Tensor, y: Tensor, *, maximise: bool)
     other = Fitted(network, X, drawn, maximise=maximise)
     assert other.log_evidence is not None
     better = other.log_evidence + float(log_slope.sum()) - plain.log_evidence
-    return other if better > MARGIN else plain
+    explains = _noise_share(other) <= max(MOST_NOISE, _noise_share(plain))
+    return other if better > MARGIN and explains else plain
 
 
 def draw_in(y: Tensor, *, maximise: bool) -> tuple[Tensor, Tensor]:
@@ -66,6 +70,13 @@ def draw_in(y: Tensor, *, maximise: bool) -> tuple[Tensor, Tensor]:
     drawn = sign * (edge - spread * beyond / (1.0 + beyond / DEPTH))
     # Others stay as they are, to the last digit.
     return torch.where(beyond > 0.0, drawn, y), -2.0 * (beyond / DEPTH).log1p()
+
+
+def _noise_share(fitted: Fitted) -> float:
+    """Standard deviation of the noise, in units of that of the results."""
+    noise = fitted.noise_sd
+    assert noise is not None
+    return noise / fitted.units.scale
 
 
 def _gain_if_independent(y: Tensor, drawn: Tensor, log_slope: Tensor) -> float:
