@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import pytest
@@ -136,7 +137,11 @@ def test_density_integrates_to_the_number_of_local_maxima() -> None:
     particles = conditioned.particles
     many = condition(
         PRIORS["robust"],
-        type(particles)(particles.hyper[[0] * 181], particles.log_weights.expand(181, -1)),
+        dataclasses.replace(
+            particles,
+            hyper=particles.hyper[[0] * 181],
+            log_weights=particles.log_weights.expand(181, -1),
+        ),
         task.X.expand(181, -1, -1),
         task.y.expand(181, -1),
     )
