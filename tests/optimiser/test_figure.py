@@ -6,7 +6,7 @@ import torch
 
 from amortes.acquisition import Fitted
 from amortes.nets.kernel import KernelNetwork
-from amortes.optimiser import Categorical, Float, Int, Ordinal, Space, Trial
+from amortes.optimiser import Categorical, Float, Int, Optimizer, Ordinal, Space, Trial
 from amortes.optimiser.figure import draw_run
 
 SPACE = Space(
@@ -33,6 +33,18 @@ def test_history_of_results_and_failures() -> None:
         (ax,) = draw_run(trials, maximise=maximise, space=SPACE).axes
         assert ax.lines[0].get_ydata() == pytest.approx(best)
         assert ax.get_title() == "3 results, 1 failed"
+
+
+def test_dots_are_results_as_the_model_takes_them(network: KernelNetwork) -> None:
+    optimizer = Optimizer({"x": Float(0, 1)}, network=network)
+    for i in range(12):
+        optimizer.tell({"x": i / 11}, 1e6 if i % 4 == 0 else (i / 11) ** 2)
+    history, along_x = optimizer.plot().axes
+    dots = np.asarray(along_x.collections[-1].get_offsets())
+    assert dots[1::4, 1] == pytest.approx([(i / 11) ** 2 for i in (1, 5, 9)])
+    assert (dots[::4, 1] > dots[9, 1]).all()
+    assert dots[:, 1].max() < 10.0
+    assert np.asarray(history.collections[0].get_offsets())[0, 1] == 1e6
 
 
 def test_no_trials_is_an_empty_figure() -> None:

@@ -6,7 +6,8 @@ values that differ by rounding only) it is the size of the values, or 1 if they 
 
 Nothing is clipped: of n values none is further than (n - 1) / sqrt(n) standard deviations from the
 mean, which networks take. But a value far from all others, such as a penalty of 1e6 for a failure,
-squeezes the rest together until they look the same; leave it out, or take logarithms.
+squeezes the rest together until they look the same. The optimiser draws such values in (`tail`);
+who uses a network in another way should leave them out, or take logarithms.
 """
 
 import math

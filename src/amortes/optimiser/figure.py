@@ -32,7 +32,8 @@ def draw_run(
 ) -> Figure:
     """The history and, given a model, the predictive along each parameter through a config.
 
-    Bands and bars are central intervals of probability `LEVEL`; the broken line is the config.
+    Bands and bars are central intervals of probability `LEVEL`; the broken line is the config. Dots
+    are results as the model takes them, perhaps with their bad tail drawn in.
     """
     if fitted is None or recommended is None:
         figure = Figure(figsize=(11.0, 3.2), layout="constrained")
@@ -95,8 +96,8 @@ def _slice(
     else:
         ax.vlines(x, low, high, color=BLUE, alpha=0.4, lw=3, label=f"{LEVEL:.0%} interval")
         ax.scatter(x, middle, color=BLUE, s=18, zorder=3, label="mean")
-    told = [(across(trial.config[name]), trial.value) for trial in done if trial.value is not None]
-    ax.scatter([at for at, _ in told], [value for _, value in told], s=8, color=GREY, alpha=0.6)
+    told = [across(trial.config[name]) for trial in done]
+    ax.scatter(told, fitted.y.tolist(), s=8, color=GREY, alpha=0.6)
     ax.axvline(across(centre[name]), color=GREEN, lw=1.0, ls="--", label="recommended")
     if isinstance(parameter, Numeric):
         ax.set_xscale("log" if parameter.log else "linear")

@@ -1,8 +1,9 @@
 """Whether data are still what the weights were trained for.
 
 Networks answer for any data, but nobody has measured how well outside the dimensions, numbers of
-points and noise of their training; and values are standardised, so that one penalty of a million
-makes all others alike. What leaves the usual is said once, and nothing else changes.
+points and noise of their training; and values are standardised, so that penalties of a million, if
+they are so many that the bad tail of the results is not drawn in (`amortes.acquisition.tail`), make
+all others alike. What leaves the usual is said once, and nothing else changes.
 """
 
 from collections.abc import Iterator

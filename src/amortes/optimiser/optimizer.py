@@ -44,7 +44,11 @@ MOST_INITIAL = 10
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The config with the best posterior mean, and what an evaluation of it is expected to give."""
+    """The config with the best posterior mean, and what an evaluation of it is expected to give.
+
+    The interval may take results far on the bad side for less bad than they are
+    (`amortes.acquisition.tail`).
+    """
 
     config: Config
     mean: float
@@ -132,9 +136,9 @@ class Optimizer:
         """Report the value of a trial, or that it failed; the trial as it is now.
 
         A config counts as the pending trial of that config or, if there is none, as a new result. A
-        value of NaN or infinity is a failure: remembered and avoided, but not learned from. So is
-        better than a large number in place of a value that is missing, next to which all others
-        would look alike.
+        value of NaN or infinity is a failure: remembered and avoided, but not learned from. That is
+        better than a large number in place of a value that is missing, which says how bad a
+        failure is.
         """
         outcome = Outcome.of(value, cost, failed, reason)
         with self._lock:
