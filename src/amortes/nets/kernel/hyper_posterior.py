@@ -34,6 +34,7 @@ class HyperPosterior:
         self.prior, self.X, self._y = prior, X, y  # b x n x d, b x n
         self.b, self.n, self.d = X.shape
         self.residual = (y - prior.mean.loc)[..., None]  # b x n x 1
+        self.constant = 0.5 * self.n * math.log(2.0 * math.pi)
         self.scales = torch.tensor(
             [prior.lengthscale.scale] * self.d
             + [prior.output_variance.scale, prior.noise_sd.scale],
@@ -65,11 +66,10 @@ class HyperPosterior:
             L, self.residual[:, None].expand(*L.shape[:-1], 1), upper=False
         )
         log_det = L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        constant = 0.5 * self.n * math.log(2.0 * math.pi)
-        return -0.5 * r.square().sum((-1, -2)) - log_det - constant - 0.5 * z.square().sum(-1)
+        return -0.5 * (r.square().sum((-1, -2)) + z.square().sum(-1)) - log_det - self.constant
 
     def derivatives(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """L up to a constant, gradient, Fisher matrix (or its stand-in) at z, `b x (d + 2)`."""
+        """L, its gradient, and the Fisher matrix or average information at z, `b x (d + 2)`."""
         hyper = self.hyperparameters(z)
         precision = hyper.lengthscale.square().reciprocal()
         r2 = (precision[:, None, None] @ self.square_differences).squeeze(-2)
@@ -83,6 +83,7 @@ class HyperPosterior:
             -0.5 * (self.residual * a).sum((-1, -2))
             - L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
             - 0.5 * z.square().sum(-1)
+            - self.constant
         )
         # dK is slope (x_k - x'_k)^2 by log l_k, the signal by log output variance, and I by log s,
         # each times `factor`. Both sums over its columns at once: with a, and for the gradient.
