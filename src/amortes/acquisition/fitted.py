@@ -163,8 +163,12 @@ class Fitted:
     @property
     def noise_sd(self) -> float | None:
         """Standard deviation of the noise in y; None if the network cannot tell it from f."""
-        noise = noise_sd(self._state)
-        return None if noise is None else self.units.scale * noise
+        return None if self.noise_share is None else self.units.scale * self.noise_share
+
+    @property
+    def noise_share(self) -> float | None:
+        """The same in units of the standard deviation of the results."""
+        return noise_sd(self._state)
 
     @property
     def log_evidence(self) -> float | None:

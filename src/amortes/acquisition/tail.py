@@ -52,8 +52,8 @@ def fit_robustly(network: Network[Any], X: Tensor, y: Tensor, *, maximise: bool)
     other = Fitted(network, X, drawn, maximise=maximise)
     assert other.log_evidence is not None
     better = other.log_evidence + float(log_slope.sum()) - plain.log_evidence
-    explains = _noise_share(other) <= max(MOST_NOISE, _noise_share(plain))
-    return other if better > MARGIN and explains else plain
+    noise = [fitted.noise_share or 0.0 for fitted in (plain, other)]
+    return other if better > MARGIN and noise[1] <= max(MOST_NOISE, noise[0]) else plain
 
 
 def draw_in(y: Tensor, *, maximise: bool) -> tuple[Tensor, Tensor]:
@@ -70,13 +70,6 @@ def draw_in(y: Tensor, *, maximise: bool) -> tuple[Tensor, Tensor]:
     drawn = sign * (edge - spread * beyond / (1.0 + beyond / DEPTH))
     # Others stay as they are, to the last digit.
     return torch.where(beyond > 0.0, drawn, y), -2.0 * (beyond / DEPTH).log1p()
-
-
-def _noise_share(fitted: Fitted) -> float:
-    """Standard deviation of the noise, in units of that of the results."""
-    noise = fitted.noise_sd
-    assert noise is not None
-    return noise / fitted.units.scale
 
 
 def _gain_if_independent(y: Tensor, drawn: Tensor, log_slope: Tensor) -> float:

@@ -75,12 +75,11 @@ def _penalties(fitted: Fitted) -> int:
 
 def _noise(fitted: Fitted) -> float:
     """Standard deviation of the noise, in units of that of the results."""
-    noise = fitted.noise_sd
-    if noise is None:
-        # A network that cannot tell has nothing but noise left at a point it has seen.
-        with torch.no_grad():
-            noise = float(fitted.predict(fitted.best_points(1)).variance.sqrt())
-    return noise / fitted.units.scale
+    if fitted.noise_share is not None:
+        return fitted.noise_share
+    # A network that cannot tell has nothing but noise left at a point it has seen.
+    with torch.no_grad():
+        return float(fitted.predict(fitted.best_points(1)).sd) / fitted.units.scale
 
 
 def _largest_noise(fitted: Fitted) -> float:
