@@ -43,6 +43,21 @@ def test_a_failure_is_worth_the_worst_result(network: KernelNetwork, maximise: b
     assert min(worst, mean) < float(model.value(X)) < mean
 
 
+@pytest.mark.parametrize("maximise", [True, False])
+def test_penalties_are_drawn_in(network: KernelNetwork, maximise: bool) -> None:
+    sign = 1.0 if maximise else -1.0
+    results = [(i / 11, -1e6 if i in (0, 10, 11) else -abs(i / 11 - 0.4)) for i in range(12)]
+    ledger = told(LINE, [(x, sign * value) for x, value in results])
+    model = Model(network, ledger, maximise=maximise)
+    drawn = sign * model.fitted.y
+    good = drawn[1:10]
+    assert good.tolist() == [value for _, value in results[1:10]]
+    assert (drawn[[0, 10, 11]] < good.min()).all()
+    assert drawn.min() > -10.0
+    found = model.search(model.value, seed=0)
+    assert float(found.x) == pytest.approx(0.4, abs=0.1)
+
+
 def test_the_search_respects_constraints(network: KernelNetwork) -> None:
     def score(X: Tensor) -> Tensor:
         return X.sum(1)
