@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,15 +24,10 @@ def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path beside `target`; rename it to `target` if the block succeeds."""
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-    os.close(handle)
-    temporary = Path(name)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    temporary.touch(exist_ok=False)  # with the permissions that open() gives
     try:
         yield temporary
-        # mkstemp creates files readable by their owner only; give them what open() would.
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(target)

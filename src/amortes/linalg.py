@@ -5,7 +5,7 @@ from torch import Tensor
 
 from amortes.errors import DataError
 
-JITTERS = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
+JITTERS = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
 
 
 def cholesky(A: Tensor) -> Tensor:
@@ -19,7 +19,7 @@ def cholesky(A: Tensor) -> Tensor:
         return L
     scale = A.diagonal(dim1=-2, dim2=-1).mean(-1)
     shift = torch.zeros_like(scale)
-    for jitter in JITTERS[1:]:
+    for jitter in JITTERS:
         failed = info > 0
         if not failed.any():
             return L

@@ -319,6 +319,10 @@ def test_bad_arguments(network: KernelNetwork, fitted: Fitted) -> None:
         fitted.gain_distribution("ei", Q)
     with pytest.raises(ConfigError, match="beta"):
         fitted.score("ucb", Q, beta=-1.0)
+    with pytest.raises(ConfigError, match="beta"):
+        fitted.score("ucb", Q, beta=float("nan"))
+    with pytest.raises(DataError, match="best: must be finite"):
+        fitted.score("logei", Q, best=float("nan"))
     with pytest.raises(ConfigError, match=r"network.eval\(\)"):
         Fitted(KernelNetwork(KernelConfig(), PRIORS["robust"]), GOOD_X, GOOD_Y)
 

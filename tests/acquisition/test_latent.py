@@ -3,7 +3,6 @@ import torch
 
 from amortes.acquisition import Fitted, latent
 from amortes.acquisition.latent import (
-    SHORTEST,
     correlation,
     lengthscale,
     noise_sd,
@@ -14,6 +13,7 @@ from amortes.acquisition.latent import (
 from amortes.nets.base import Hint
 from amortes.nets.distributions import Riemann, asinh_borders
 from amortes.nets.kernel import KernelNetwork
+from amortes.nets.kernel.conditioning import SHORTEST
 from amortes.random import generator
 from tests.acquisition.conftest import data
 

@@ -58,6 +58,17 @@ def test_another_run_is_not_mixed_in(
         open_run(folder, network, **changes)
 
 
+@pytest.mark.parametrize("content", ["{}", "[]", '{"command": ["a"]}'])
+def test_a_damaged_note_of_the_command(
+    tmp_path: Path, network: KernelNetwork, content: str
+) -> None:
+    folder = RunFolder(tmp_path / "run")
+    open_run(folder, network)
+    folder.command.write_text(content)
+    with pytest.raises(FileError, match="is damaged"):
+        open_run(folder, network)
+
+
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     said = r"Another `amortes optimize` .* choose another folder"

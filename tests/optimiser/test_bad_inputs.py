@@ -37,6 +37,7 @@ PARAMETERS: list[tuple[str, Make, str]] = [
     ("float-overflow", lambda: Float(-1e308, 1e308), "by a finite amount"),
     ("float-text", lambda: Float("0", 1), "Float: low must be a finite number, not '0'"),  # type: ignore[arg-type]
     ("float-log-zero", lambda: Float(0, 1, log=True), "log=True needs low > 0"),
+    ("float-log-text", lambda: Float(1, 2, log="no"), "Float: log must be True or False"),  # type: ignore[arg-type]
     ("int-fraction", lambda: Int(1, 2.5), "Int: high must be an int, not 2.5"),  # type: ignore[arg-type]
     ("int-bool", lambda: Int(False, 3), "Int: low must be an int, not False"),
     ("int-reversed", lambda: Int(3, 1), "Int: low must be below high"),

@@ -96,3 +96,12 @@ def test_a_pool_with_fixed_coordinates() -> None:
     fixed = space.coordinates({"c": "b"})
     assert sorted(space.decode(x)["n"] for x in spread(space, 0, fixed)) == [2, 4]
     assert {space.decode(x)["n"] for x in sample(space, 50, generator(0), fixed)} == {2, 4}
+
+
+def test_walks_go_on_until_all_of_a_small_corner_is_found() -> None:
+    # 8 numbers of 0..9 with a sum of at most 2: 1 + 8 + 8 + 28 of 10^8 configs.
+    names = [f"n{i}" for i in range(8)]
+    space = Space({n: Int(0, 9) for n in names}, [Linear(dict.fromkeys(names, 1.0), 2.0)])
+    points = list(spread(space, 0))
+    assert len(points) == len({tuple(p.tolist()) for p in points}) > 30
+    assert bool(space.feasible(torch.stack(points)).all())

@@ -48,6 +48,16 @@ def advance(opt: Optimizer, n: int) -> list[Config]:
     return [trial.config for trial in trials]
 
 
+def test_the_best_result_is_one_the_space_allows(network: KernelNetwork) -> None:
+    space = Space({"x": Float(0, 1), "y": Float(0, 1)}, [Linear({"x": 1.0, "y": 1.0}, upper=1.0)])
+    opt = optimizer(network, space=space)
+    opt.tell({"x": 0.9, "y": 0.9}, -5.0)
+    assert opt.best.value == -5.0
+    opt.tell({"x": 0.1, "y": 0.2}, 2.0)
+    opt.tell({"x": 0.2, "y": 0.2}, 1.0)
+    assert opt.best.value == 1.0
+
+
 def test_it_optimises(network: KernelNetwork) -> None:
     opt = optimizer(network)
     configs = advance(opt, 16)

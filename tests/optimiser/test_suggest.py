@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from amortes.nets.base import Network
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import AmortesWarning, Categorical, Float, Int, Linear, Optimizer, Space
 from amortes.optimiser.design import spread
@@ -15,6 +16,7 @@ from amortes.optimiser.model import Model
 from amortes.optimiser.space import Config
 from amortes.optimiser.suggest import Suggester
 from amortes.optimiser.trials import Ledger, Outcome
+from amortes.optimiser.weights import Weight, learned_cost_weight
 
 
 def suggester(network: KernelNetwork, space: Space, **changes: Any) -> Suggester:
@@ -106,6 +108,25 @@ def test_costs_divide_the_gain(network: KernelNetwork, known: bool) -> None:
             chooser.ledger.close(trial.number, Outcome.of(y, cost, False, None))
         chosen[aware] = chooser.next()["x"]
     assert chosen[False] > 0.5 > chosen[True]
+
+
+def test_costs_are_learned_once_for_each_result(
+    network: KernelNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits = []
+
+    def counted(network: Network[Any], ledger: Ledger) -> Weight | None:
+        fits.append(len(ledger.trials))
+        return learned_cost_weight(network, ledger)
+
+    monkeypatch.setattr("amortes.optimiser.suggest.learned_cost_weight", counted)
+    chooser = suggester(network, Space({"x": Float(0, 1)}), initial=1)
+    for told in (1, 2):
+        trial = chooser.ledger.open({"x": 0.3 * told})
+        chooser.ledger.close(trial.number, Outcome.of(1.0, 2.0 * told, False, None))
+        for _ in range(3):
+            chooser.ledger.open(chooser.next())  # pending points are no reason to learn again
+        assert len(fits) == told
 
 
 def test_cheap_points_of_a_large_pool_are_found(network: KernelNetwork) -> None:

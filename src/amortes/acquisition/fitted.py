@@ -102,7 +102,7 @@ class Fitted:
 
         Improvement depends on the values of pending points, which hyperparameters disagree about;
         this settles it (Ginsbourger et al., Kriging is well-suited to parallelize optimization,
-        2010). Gains do not need it: information depends on the places of points only.
+        2010). Gains do so by themselves.
         """
         if self.X_pending is None:
             return self
@@ -213,10 +213,8 @@ class Fitted:
         if name == "mean":
             return self.units.sign * self.posterior_mean(Xq)
         if name == "ucb":
-            utility = self.units.to_utility(self._latent(Xq))
-            if beta < 0:
-                raise ConfigError(f"beta: must not be negative, not {beta}.")
-            return utility.upper_confidence_bound(beta)
+            check_beta(beta)
+            return self.units.to_utility(self._latent(Xq)).upper_confidence_bound(beta)
         gained = self._improvement(Xq, best)
         zero = torch.zeros((), dtype=torch.float64)
         if name == "ei":
@@ -226,6 +224,8 @@ class Fitted:
     def _improvement(self, Xq: Tensor, best: float | None) -> Predictive:
         """Distribution of u(x) - `best` or, without it, of u(x) less that of the best point."""
         _check_points(Xq, "Xq", self.d)
+        if best is not None and not math.isfinite(best):
+            raise DataError(f"best: must be finite, not {best}.")
         if best is None and self._hint is None:
             gained = improvement(self._state, Xq, self.best_points(1)[0])
             if gained is not None:
@@ -267,6 +267,12 @@ class Fitted:
     def _latent(self, Xq: Tensor) -> Predictive:
         """Distribution of the network's z without noise, `m`."""
         return without_noise(self._state, self._predict(Xq))[0]
+
+
+def check_beta(beta: float) -> None:
+    """Raise ConfigError unless it is a weight that `ucb` can give to variances."""
+    if not 0 <= beta < math.inf:
+        raise ConfigError(f"beta: must be at least 0 and finite, not {beta}.")
 
 
 def _check_points(X: Tensor, name: str, d: int | None = None) -> None:

@@ -10,13 +10,9 @@ import torch
 from torch import Tensor
 
 from amortes.nets.distributions import GaussianMixture, Predictive
-from amortes.nets.kernel.conditioning import VARIANCE_FLOOR
+from amortes.nets.kernel.conditioning import ROUGHLY, VARIANCE_FLOOR
 from amortes.nets.kernel.network import KernelState
 
-ROUGHLY = 8
-"""Particles that are enough for a first impression."""
-SHORTEST = 0.02
-"""Lengths below this are this: nothing is that short where anything can be learned."""
 CHUNK = 1 << 17
 """Numbers per temporary: 1 MB. With 45 points, eight times as many took 2.5 times as long."""
 
@@ -40,16 +36,10 @@ def without_noise(state: object, predicted: Predictive) -> Predictive:
 
 
 def lengthscale(state: object) -> Tensor | None:
-    """Lengths over which one dataset's function varies, `d`: geometric mean over particles.
-
-    Between `SHORTEST` and the width of the cube; None if the network does not know.
-    """
+    """Lengths over which one dataset's function varies, `d`; None if the network does not know."""
     if not isinstance(state, KernelState):
         return None
-    particles = state.conditioned.particles
-    weights = particles.log_weights.exp()[..., None]
-    log_mean = (weights * particles.hyper.lengthscale.log()).sum(1)[0]
-    return log_mean.exp().clamp(SHORTEST, 1.0)
+    return state.conditioned.typical_lengthscale[0]
 
 
 def mean(state: object, Xq: Tensor) -> Tensor | None:
@@ -57,29 +47,23 @@ def mean(state: object, Xq: Tensor) -> Tensor | None:
     if not isinstance(state, KernelState):
         return None
     conditioned = state.conditioned
-    weights = conditioned.particles.log_weights.exp()[..., None]
-    return (weights * conditioned.mean(Xq[None])).sum(1)[0]
+    return (conditioned.weights[..., None] * conditioned.mean(Xq[None])).sum(1)[0]
 
 
 def observed_mean(state: object) -> Tensor | None:
-    """Posterior mean at the points of one dataset, `n`; None if the network must predict it.
-
-    Under every particle it is y - s^2 a, with the coefficients a of the exact posterior.
-    """
+    """Posterior mean at the points of one dataset, `n`; None if the network must predict it."""
     if not isinstance(state, KernelState):
         return None
     conditioned = state.conditioned
-    weights = (conditioned.particles.log_weights.exp() * conditioned.noise_variance)[..., None]
-    residual = (weights * conditioned.coefficients).sum(1)
-    return (conditioned.y - residual[:, : conditioned.num_observed])[0]
+    return (conditioned.weights[..., None] * conditioned.observed_mean).sum(1)[0]
 
 
 def noise_sd(state: object) -> float | None:
     """Standard deviation of one dataset's noise; None if the network does not know."""
     if not isinstance(state, KernelState):
         return None
-    weights = state.conditioned.particles.log_weights.exp()
-    return float((weights * state.conditioned.noise_variance).sum().sqrt())
+    conditioned = state.conditioned
+    return float((conditioned.weights * conditioned.noise_variance).sum().sqrt())
 
 
 def improvement(state: object, Xq: Tensor, x: Tensor) -> Predictive | None:
@@ -107,16 +91,10 @@ def rough_moments(state: object, Xq: Tensor) -> tuple[Tensor, Tensor] | None:
         return None
     few = state.conditioned.thinned(ROUGHLY)
     size = max(1, CHUNK // few.coefficients.numel())
-    weights = few.particles.log_weights.exp()[..., None]
-    means, sds = [], []
     with torch.no_grad():
-        for part in torch.split(Xq, size):
-            at = few.moments(part[None])
-            mean = (weights * at.mean).sum(1)
-            square = (weights * (at.variance + at.mean.square())).sum(1)
-            means.append(mean[0])
-            sds.append((square - mean.square()).clamp_min(1e-12).sqrt()[0])
-    return torch.cat(means), torch.cat(sds)
+        parts = [few.rough_moments(part[None]) for part in torch.split(Xq, size)]
+    mean, sd = (torch.cat(each, dim=1)[0] for each in zip(*parts, strict=True))
+    return mean, sd
 
 
 def correlation(state: object, Xq: Tensor, *, noise: bool) -> Tensor | None:
@@ -132,7 +110,7 @@ def correlation(state: object, Xq: Tensor, *, noise: bool) -> Tensor | None:
     variance = at_q.variance
     if noise:
         variance = variance + conditioned.noise_variance[..., None]
-    weights = conditioned.particles.log_weights.exp()[..., None, None]
+    weights = conditioned.weights[..., None, None]
     scale = (variance[..., :, None] * variance[..., None, :]).sqrt()
     average = (weights * (covariance / scale).clamp(-1.0, 1.0)).sum(1)
     one = torch.eye(Xq.shape[-2], dtype=Xq.dtype)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, FileError
 from amortes.files import atomic_path, locked, read_json, write_json, write_text
 from amortes.optimiser.optimizer import Goal, Optimizer
 from amortes.optimiser.space import Space
@@ -83,6 +83,10 @@ class RunFolder:
             optimizer.save(self.state)
             return optimizer
         before = read_json(self.command)
+        if not isinstance(before, dict) or set(before) != set(about):
+            raise FileError(
+                f"{self.command} is damaged; restore it, or begin anew in another place with --run."
+            )
         for name, now in about.items():
             if before[name] != now:
                 raise ConfigError(

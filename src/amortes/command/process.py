@@ -108,6 +108,7 @@ class Guard:
 
 def fresh_folder(folder: Path) -> Path:
     """The folder, empty: whatever an earlier attempt left there is gone."""
-    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(folder)
     folder.mkdir(parents=True)
     return folder

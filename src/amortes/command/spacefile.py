@@ -74,8 +74,6 @@ def _entry(name: str, entry: Any) -> Any:
     for key in needed:
         if key not in fields:
             raise ConfigError(f"[{name}] {key} is missing; {kind} needs {' and '.join(needed)}.")
-    if not isinstance(fields.get("log", False), bool):
-        raise ConfigError(f"[{name}] log must be true or false, not {fields['log']!r}.")
     try:
         return KINDS[kind](**fields)
     except ConfigError as error:

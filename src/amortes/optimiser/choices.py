@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor
 
 from amortes.errors import ConfigError, DataError
@@ -125,7 +124,7 @@ class Categorical(Choices):
         """The choices' own coordinates."""
         if self.dims == 1:
             return (U >= 0.5).to(U.dtype)
-        largest = torch.isclose(U, U.amax(1, keepdim=True), rtol=0.0, atol=0.0)
+        largest = U.amax(1, keepdim=True) == U
         # torch.argmax may return any of several equals; `decode` takes the first.
         first = largest & (largest.cumsum(1) == 1)
         return first.to(U.dtype)

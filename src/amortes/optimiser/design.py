@@ -5,6 +5,7 @@ where hardly any is left, random walks among the constraints (`Domain.walk`) tak
 may be fixed: to those of parameters whose values are given (`Space.coordinates`).
 """
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,6 +18,7 @@ from amortes.acquisition import Domain
 from amortes.acquisition.pool import SAME
 from amortes.errors import ConfigError, DataError
 from amortes.optimiser.space import Space
+from amortes.random import derive_seeds
 
 BLOCK = 1024
 # Draws without a single success after which walks take over, or a space counts as infeasible.
@@ -57,7 +59,7 @@ def sample(space: Space, n: int, generator: torch.Generator, fixed: Fixed | None
         size = max(n, BLOCK) if space.constraints else n
         if misses >= RARE and len(space.rows[0]):
             seed = int(torch.randint(1 << 62, (1,), generator=generator))
-            X = _walk(space, size, seed, fixed)
+            X = next(_walks(space, size, seed, fixed))
         else:
             U = torch.rand(size, space.d, generator=generator, dtype=torch.float64)
             X = space.project(_fix(U, fixed))
@@ -89,11 +91,13 @@ def spread(space: Space, seed: int, fixed: Fixed | None = None) -> Iterator[Tens
     seen: set[tuple[float, ...]] = set()
     misses = 0
     size = 16
-    walking = False
-    while misses < PATIENCE and len(seen) < count:
-        walking = walking or (not seen and misses >= RARE and len(space.rows[0]) > 0)
-        if walking:
-            X = _walk(space, BLOCK, seed + len(seen), fixed)
+    walks: Iterator[Tensor] | None = None
+    # Most points of walks are feasible, so no new one among a few thousand means that none is left.
+    while misses < (RARE if walks and seen else PATIENCE) and len(seen) < count:
+        if not seen and misses >= RARE and len(space.rows[0]):
+            walks = walks or _walks(space, BLOCK, seed, fixed)
+        if walks is not None:
+            X = next(walks)
         else:
             X = space.project(_fix(engine.draw(size, dtype=torch.float64), fixed))
         misses, size = misses + size, min(2 * size, BLOCK)
@@ -107,16 +111,22 @@ def spread(space: Space, seed: int, fixed: Fixed | None = None) -> Iterator[Tens
         _check_patience(misses)
 
 
-def _walk(space: Space, size: int, seed: int, fixed: Fixed) -> Tensor:
-    """Points of configs, most of which satisfy the constraints that are linear in the cube."""
+def _walks(space: Space, size: int, seed: int, fixed: Fixed) -> Iterator[Tensor]:
+    """Blocks `size x d` of configs, most of which satisfy constraints that are linear in the cube.
+
+    Without end.
+    """
     try:
-        return space.project(domain(space, fixed).walk(size, seed))
+        allowed = domain(space, fixed)
     except DataError:
         raise ConfigError(
             "constraints: no config satisfies them with room to spare. Check the signs of the "
             "coefficients (a Linear says sum <= upper); in place of an equality, leave out a "
             "parameter and compute it from the others."
         ) from None
+    for block in itertools.count():
+        block_seed = int(derive_seeds(seed, block, count=1)[0]) >> 1
+        yield space.project(allowed.walk(size, block_seed))
 
 
 def _fix(X: Tensor, fixed: Fixed) -> Tensor:

@@ -86,6 +86,7 @@ class Float(Numeric):
                 f"Float: low must be below high, by a finite amount, not {self.low} and "
                 f"{self.high}. For a fixed value give the value instead of a Float."
             )
+        _check_log(self.log, "Float")
         if self.log and self.low <= 0:
             raise ConfigError(f"Float: log=True needs low > 0, not {self.low}.")
 
@@ -139,6 +140,7 @@ class Int(Numeric):
                 f"Int: {self.low}..{self.high} goes beyond 2**48, where neighbours cannot be told "
                 f"apart. Use a Float."
             )
+        _check_log(self.log, "Int")
         if self.log and self.low < 1:
             raise ConfigError(f"Int: log=True needs low >= 1, not {self.low}.")
 
@@ -184,6 +186,11 @@ def _number(value: Any) -> int | float:
     if not abs(value) < math.inf:
         raise DataError(f"{value!r} is not a finite number.")
     return value
+
+
+def _check_log(log: Any, what: str) -> None:
+    if not isinstance(log, bool):
+        raise ConfigError(f"{what}: log must be True or False, not {log!r}.")
 
 
 def finite(value: Any, what: str) -> float:

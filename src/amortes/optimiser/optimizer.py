@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 Goal = Literal["minimize", "maximize"]
 Start = Iterable[Trial | tuple[Mapping[str, Any], float] | Mapping[str, Any]]
 
-MOST_INITIAL = 10
-"""Initial configs by default: one more than coordinates, but no more than this."""
-
 
 @dataclass(frozen=True)
 class Recommendation:
@@ -97,7 +94,7 @@ class Optimizer:
             maximise=goal == "maximize",
             acquisition=acquisition,
             seed=seed,
-            initial=min(self.space.d + 1, MOST_INITIAL) if initial is None else initial,
+            initial=initial,
             cost=cost,
         )
         for entry in start(self.space) if callable(start) else start:
@@ -182,13 +179,17 @@ class Optimizer:
 
     @property
     def best(self) -> Trial:
-        """The trial with the best value told; see `recommend` if values are noisy."""
+        """The trial with the best value told; see `recommend` if values are noisy.
+
+        Results told for configs that violate a constraint, or are not in the pool, count only if
+        there are no others.
+        """
         with self._lock:
             done = self._ledger.having("done")
         if not done:
             raise DataError("there is no result yet; tell one first.")
-        choose = max if self.goal == "maximize" else min
-        return choose(done, key=lambda trial: trial.value or 0.0).copy()
+        done.sort(key=lambda trial: trial.value or 0.0, reverse=self.goal == "maximize")
+        return next((t for t in done if self.space.allows(t.config)), done[0]).copy()
 
     def recommend(self, *, level: float = 0.9) -> Recommendation:
         """The config with the best posterior mean, evaluated before or not."""
@@ -251,7 +252,7 @@ class Optimizer:
                 "acquisition": self._suggester.acquisition,
                 "seed": self._suggester.seed,
                 "initial": self._suggester.initial,
-                "network": states.fingerprint(self._suggester.network),
+                "network": self._suggester.fingerprint,
                 "cost_function": self._suggester.cost is not None,
                 "queue": [dict(config) for config in self._queue],
                 "past": self.past,
@@ -277,19 +278,20 @@ class Optimizer:
             acquisition=fields["acquisition"],
             seed=fields["seed"],
             initial=fields["initial"],
-            start=fields["queue"],
             network=network,
             cost=cost,
         )
         try:
             optimizer._ledger.restore(fields["trials"])
+            for config in fields["queue"]:
+                optimizer.enqueue(config)
         except (TypeError, DataError) as error:
             raise FileError(f"the state is damaged: {error}") from None
         optimizer.past = fields["past"]
         if optimizer.past not in range(len(optimizer._ledger.trials) + 1):
             raise FileError(f"the state is damaged: {optimizer.past!r} past results.")
         suggester = optimizer._suggester
-        if states.fingerprint(suggester.network) != fields["network"]:
+        if suggester.fingerprint != fields["network"]:
             suggester.warn(
                 "network", "this run was begun with another network; suggestions will differ."
             )

@@ -44,7 +44,7 @@ class Parameter(ABC):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready description; `parameter_from_dict` inverts it."""
+        """JSON-ready description; `Space.from_dict` inverts it."""
 
     def values(self) -> list[Any]:
         """All values of a finite parameter."""

@@ -35,7 +35,6 @@ def check_state(state: Any) -> dict[str, Any]:
             f"the state has version {state.get('version')!r}, this amortes reads {VERSION}. "
             f"Use the version of amortes that wrote it."
         )
-    state = {"past": 0, **state}  # older ones do not say
     if missing := [field for field in FIELDS if field not in state]:
         raise FileError(f"the state is damaged: it lacks {', '.join(missing)}.")
     return dict(state)

@@ -22,15 +22,19 @@ from amortes.optimiser.design import Fixed, sample, spread
 from amortes.optimiser.limits import AmortesWarning, departures
 from amortes.optimiser.model import ACQUISITIONS, Model
 from amortes.optimiser.space import Config
+from amortes.optimiser.state import fingerprint
 from amortes.optimiser.trials import Ledger
-from amortes.optimiser.weights import known_cost_weight, learned_cost_weight
+from amortes.optimiser.weights import Weight, known_cost_weight, learned_cost_weight
 from amortes.random import derive_seeds, generator
 from amortes.threads import single_thread
+
+MOST_INITIAL = 10
 
 
 class Suggester:
     """Chooses configs for one ledger; says once what its user should know.
 
+    initial: default one more than coordinates, but no more than `MOST_INITIAL`.
     partial: evaluations depend on more than the config, such as parameters outside the space; the
         same config may come again then.
     warned: kinds of warnings that have been said; shared, and added to.
@@ -44,15 +48,14 @@ class Suggester:
         maximise: bool,
         acquisition: str,
         seed: int,
-        initial: int,
+        initial: int | None,
         cost: Callable[[Config], float] | None,
         partial: bool = False,
         warned: set[str] | None = None,
     ) -> None:
-        if acquisition not in ACQUISITIONS:
-            raise ConfigError(
-                f"acquisition: must be one of {', '.join(ACQUISITIONS)}, not {acquisition!r}."
-            )
+        check_acquisition(acquisition)
+        if initial is None:
+            initial = min(ledger.space.d + 1, MOST_INITIAL)
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise ConfigError(f"seed: must be an int of at least 0 and below 2**63, not {seed!r}.")
         if isinstance(initial, bool) or not isinstance(initial, int) or initial < 1:
@@ -63,6 +66,7 @@ class Suggester:
         self.maximise, self.acquisition, self.seed = maximise, acquisition, seed
         self.initial, self.cost, self.partial = initial, cost, partial
         self._models: dict[bool, tuple[tuple[int, ...], Model]] = {}
+        self._cost_weight: tuple[int, Weight | None] | None = None
         self._warned = set() if warned is None else warned
 
     @single_thread()
@@ -95,7 +99,13 @@ class Suggester:
         return kept[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_models": {}}  # they are made again, and some are no data
+        # What was fitted is fitted again, and some of it is no data.
+        return self.__dict__ | {"_models": {}, "_cost_weight": None}
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """That of the network."""
+        return fingerprint(self.network)
 
     def seed_for(self, purpose: str) -> int:
         """A seed that depends on the purpose and on how far the run has come."""
@@ -121,11 +131,7 @@ class Suggester:
         for kind, message in departures(model.fitted):
             if not (self.partial and kind == "noise"):
                 self.warn(kind, message)
-        cost = (
-            learned_cost_weight(self.network, self.ledger)
-            if self.cost is None
-            else known_cost_weight(self.space, self.cost)
-        )
+        cost = self._weight_of_cost()
         search = functools.partial(
             model.search,
             model.gain(self.acquisition, cost),
@@ -145,6 +151,15 @@ class Suggester:
             found = search(exclude=busy)
         return found.x
 
+    def _weight_of_cost(self) -> Weight | None:
+        """What divides gains by costs; learned again only if results have changed."""
+        if self.cost is not None:
+            return known_cost_weight(self.space, self.cost)
+        if self._cost_weight is None or self._cost_weight[0] != self.ledger.changes:
+            weight = learned_cost_weight(self.network, self.ledger)
+            self._cost_weight = self.ledger.changes, weight
+        return self._cost_weight[1]
+
     def _warn_exhausted(self) -> None:
         if self.partial:
             return
@@ -153,3 +168,9 @@ class Suggester:
             "every config of the space has been tried; from now on configs are repeated, which "
             "helps only if the results are noisy.",
         )
+
+
+def check_acquisition(name: str) -> None:
+    """Raise `ConfigError` unless there is an acquisition of that name."""
+    if name not in ACQUISITIONS:
+        raise ConfigError(f"acquisition: must be one of {', '.join(ACQUISITIONS)}, not {name!r}.")

@@ -80,6 +80,8 @@ def test_improvement_over_a_given_value_and_the_width_of_the_bound(model: Surrog
     posterior = model.posterior(X)
     expected = posterior.mean + 3.0 * posterior.variance.sqrt()
     assert torch.allclose(UCB(model, beta=9.0)(X), expected[:, 0, 0])
+    with pytest.raises(ConfigError, match="beta"):
+        UCB(model, beta=-1.0)
 
 
 @pytest.mark.parametrize("acquisition", [PES, MES, JES])

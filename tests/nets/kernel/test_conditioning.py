@@ -147,3 +147,18 @@ def test_factors_that_are_known_are_used(task: TaskBatch) -> None:
     assert torch.allclose(
         pending.whitener[..., : task.X.shape[1], : task.X.shape[1]], known.whitener
     )
+
+
+def test_summaries_of_all_particles(task: TaskBatch) -> None:
+    particles = infer_particles(PRIOR, task.X, task.y, ParticleConfig(count=6))
+    conditioned = condition(PRIOR, particles, task.X, task.y, task.Xq[:, :2])
+    n = task.X.shape[1]
+    at_data = condition(PRIOR, particles, task.X, task.y).moments(task.X).mean
+    assert conditioned.observed_mean.shape == (*at_data.shape[:2], n)
+    assert torch.allclose(conditioned.observed_mean, at_data, atol=1e-7)
+    assert conditioned.thinned(6) is conditioned
+    mean, sd = conditioned.rough_moments(task.Xq)
+    at, w = conditioned.moments(task.Xq), conditioned.weights[..., None]
+    assert torch.allclose(mean, (w * at.mean).sum(1))
+    between = (w * (at.mean - mean[:, None]).square()).sum(1)
+    assert torch.allclose(sd.square(), (w * at.variance).sum(1) + between)

@@ -19,9 +19,10 @@ def test_features_of_a_known_process(exact: TaskBatch) -> None:
     network = KernelNetwork(KernelConfig(), PRIORS["paper-1d"])
     state = network.condition(exact.X, exact.y)
     network.gain(state, exact.Xq)
-    assert state.sketch is not None
-    terms = state.sketch.terms("jes", exact.Xq)
-    found = Describer.of(state.sketch).describe(terms)
+    assert state.gains is not None
+    sketch = state.gains[0]
+    terms = sketch.terms("jes", exact.Xq)
+    found = Describer.of(sketch).describe(terms)
     mean, variance = exact.posterior_mean, exact.posterior_variance
     sd = variance.sqrt()
     at_data, _ = exact_posterior("se", exact.hyper, exact.X, exact.y, exact.X)
@@ -41,7 +42,7 @@ def test_features_of_a_known_process(exact: TaskBatch) -> None:
     assert torch.allclose(features[..., 9], torch.tensor(6.0).double().log() / 3)  # log n / 3
     assert torch.allclose(features[..., 10], torch.tensor(0.0).double())  # log d
 
-    draws, f = found.draws, state.sketch.optima.f[:, None]
+    draws, f = found.draws, sketch.optima.f[:, None]
     assert draws.shape == (3, 9, f.shape[-1], DRAW_FEATURES)
     assert torch.allclose(draws[..., 0].sinh() * unit[..., None], terms.gain)
     assert torch.allclose(draws[..., 1].sinh(), terms.shift)

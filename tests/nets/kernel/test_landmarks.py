@@ -5,6 +5,7 @@ from amortes.errors import ConfigError
 from amortes.nets.kernel.conditioning import Conditioned, condition
 from amortes.nets.kernel.landmarks import (
     LandmarkConfig,
+    _repeated,
     find_landmarks,
     fresh_optima,
     log_kernel_of_maximum,
@@ -12,6 +13,7 @@ from amortes.nets.kernel.landmarks import (
 from amortes.nets.kernel.particles import ParticleConfig, infer_particles
 from amortes.prior.gp import PRIORS
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
+from amortes.random import generator
 
 PRIOR = PRIORS["robust"]
 
@@ -95,6 +97,17 @@ def test_no_point_twice() -> None:
     landmarks = find_landmarks(condition(PRIOR, particles, X, 3 * X[..., 0]), LandmarkConfig())
     assert len(set(landmarks.X.flatten().tolist())) == 64
     assert (landmarks.X == 1.0).any()
+
+
+@pytest.mark.parametrize("count", [329, 330, 331])
+@pytest.mark.parametrize("d", [1, 6, 16])
+def test_equal_points_are_recognised_wherever_they_are(count: int, d: int) -> None:
+    # Products of matrices may round the last rows differently from the others.
+    X = torch.rand(1, count // 2, d, generator=generator(d), dtype=torch.float64)
+    twice = torch.cat([X, X.flip(1), X[:, : count % 2]], dim=1)
+    again = _repeated(twice)
+    assert not bool(again[:, : count // 2].any())
+    assert bool(again[:, count // 2 :].all())
 
 
 def test_few_observations_are_enough() -> None:

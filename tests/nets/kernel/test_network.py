@@ -208,9 +208,10 @@ def test_few_landmarks_and_many_particles_are_enough_for_gains(task: TaskBatch) 
     network = KernelNetwork(config, PRIORS["robust"]).requires_grad_(False).eval()
     state = network.condition(task.X, task.y)
     assert network.gain(state, task.Xq).mean.isfinite().all()
-    assert state.sketch is not None
+    assert state.gains is not None
+    sketch = state.gains[0]
     # A few stand for all.
-    few, all_ = (c.particles for c in (state.sketch.conditioned, state.conditioned))
+    few, all_ = (c.particles for c in (sketch.conditioned, state.conditioned))
     assert few.log_weights.shape == (3, module.GAIN_PARTICLES)
     for name in ("output_variance", "noise_sd"):
         mean, exact = ((p.log_weights.exp() * getattr(p.hyper, name)).sum(1) for p in (few, all_))

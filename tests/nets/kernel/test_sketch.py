@@ -81,8 +81,9 @@ def test_shapes_and_signs(network: KernelNetwork, task: TaskBatch) -> None:
 def test_only_what_is_asked_for_is_conditioned_on(network: KernelNetwork, task: TaskBatch) -> None:
     state = network.condition(task.X, task.y)
     alone = network.gain(state, task.Xq, ("mes",)).mean
-    assert state.sketch is not None
-    assert list(state.sketch._given) == ["mes"]
+    assert state.gains is not None
+    sketch = state.gains[0]
+    assert list(sketch._given) == ["mes"]
     assert torch.allclose(alone, network.gain(state, task.Xq).mean[..., 1:2], rtol=1e-12)
 
 

@@ -21,6 +21,7 @@ from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
 from amortes.acquisition import Fitted
+from amortes.acquisition.fitted import check_beta
 from amortes.errors import ConfigError, DataError
 from amortes.integrations.botorch.surrogate import Surrogate
 from amortes.nets.distributions import Predictive
@@ -159,6 +160,7 @@ class UCB(_Acquisition):
     def __init__(
         self, model: Surrogate, beta: float = 4.0, X_pending: Tensor | None = None
     ) -> None:
+        check_beta(beta)
         super().__init__(model, X_pending)
         self.options = {"beta": beta}
 

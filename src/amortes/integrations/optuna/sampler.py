@@ -14,7 +14,6 @@ worker is just choosing parameters for is imagined to get those that the network
 import contextlib
 import secrets
 import threading
-import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,11 +29,9 @@ from amortes.integrations.optuna.structure import Distributions, Structure
 from amortes.integrations.optuna.translate import Translation, constant
 from amortes.nets.base import GAINS, Network
 from amortes.optimiser.design import sample
-from amortes.optimiser.model import ACQUISITIONS
-from amortes.optimiser.optimizer import MOST_INITIAL
-from amortes.optimiser.suggest import Suggester
+from amortes.optimiser.suggest import Suggester, check_acquisition
 from amortes.pretrained import AnyNetwork, as_network
-from amortes.random import generator
+from amortes.random import generator, hashed
 
 MOST_IMAGINED = 8
 """Trials imagined at once: each takes as long as a suggestion."""
@@ -70,10 +67,7 @@ class AmortesSampler(BaseSampler):
         network: AnyNetwork | None = None,
         independent_sampler: BaseSampler | None = None,
     ) -> None:
-        if acquisition not in ACQUISITIONS:
-            raise ConfigError(
-                f"acquisition: must be one of {', '.join(ACQUISITIONS)}, not {acquisition!r}."
-            )
+        check_acquisition(acquisition)
         _check_int("seed", seed, 0)
         _check_int("n_startup_trials", n_startup_trials, 1)
         if not isinstance(independent_sampler, BaseSampler | None):
@@ -234,14 +228,13 @@ class AmortesSampler(BaseSampler):
         plans: dict[int, Plan],
         partial: bool,
     ) -> Suggester:
-        default = min(translation.space.d + 1, MOST_INITIAL)
         return Suggester(
             self._predictor(),
             record(translation, trials, plans),
             maximise=study.directions[0] == StudyDirection.MAXIMIZE,
             acquisition=self._acquisition,
             seed=self._seed,
-            initial=default if self._initial is None else self._initial,
+            initial=self._initial,
             cost=None,
             partial=partial,
             warned=self._warned,
@@ -251,7 +244,7 @@ class AmortesSampler(BaseSampler):
         """A uniform value, a function of the seed, the trial and the name."""
         with _on_cpu():
             translation = Translation(Structure({name: distribution}, {}))
-            rng = generator(self._seed, trial.number, zlib.crc32(name.encode()))
+            rng = generator(self._seed, trial.number, hashed(name))
             config = translation.space.decode(sample(translation.space, 1, rng)[0])
         return translation.to_params(config)[name]
 

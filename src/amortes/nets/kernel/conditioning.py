@@ -33,6 +33,10 @@ from amortes.prior.kernels import (
 # Variance of f relative to its prior variance below which a point counts as known: what rounding
 # makes of it. It must be below the noise of smooth data without any, which is found to be 5e-10.
 VARIANCE_FLOOR = 1e-11
+# Particles that are enough for a first impression: most of the weight is on a few.
+ROUGHLY = 8
+# Lengths below this are this: nothing is that short where anything can be learned.
+SHORTEST = 0.02
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,23 @@ class Conditioned:
     def _mean(self, k_x: Tensor) -> Tensor:
         return self.prior.mean.loc + (self.coefficients[..., None, :] @ k_x).squeeze(-2)
 
+    @property
+    def observed_mean(self) -> Tensor:
+        """Posterior mean of f at the points observed: `b x k x num_observed`.
+
+        It is y - s^2 a, because (K + s^2 I) a is the residual.
+        """
+        a = self.coefficients[..., : self.num_observed]
+        return self.y[:, None] - self.noise_variance[..., None] * a
+
+    def rough_moments(self, Xq: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and sd of f at Xq, `b x q x d`, by a few particles together: `b x q` each."""
+        few = self.thinned(ROUGHLY)
+        at, weights = few.moments(Xq), few.weights[..., None]
+        mean = (weights * at.mean).sum(1)
+        square = (weights * (at.variance + at.mean.square())).sum(1)
+        return mean, (square - mean.square()).clamp_min(1e-12).sqrt()
+
     def covariance(self, Xq: Tensor, at_q: Moments, Xr: Tensor, at_r: Moments) -> Tensor:
         """Posterior covariance of f between `b x q x d` and `b x r x d`: `b x k x q x r`."""
         return self.kernel(Xq, Xr) - at_q.whitened.mT @ at_r.whitened
@@ -120,6 +141,8 @@ class Conditioned:
 
     def thinned(self, count: int) -> "Conditioned":
         """The same with at most `count` particles that stand for all."""
+        if self.particles.log_weights.shape[1] <= count:
+            return self
         index, log_weights = thin(self.particles.log_weights, count)
         rows = torch.arange(len(index))[:, None]
         return dataclasses.replace(
@@ -136,11 +159,21 @@ class Conditioned:
         n = self.num_observed
         if self.X.shape[1] == n:
             return self
-        weights = self.particles.log_weights.exp()[..., None]
-        expected = (weights * self.moments(self.X[:, n:]).mean).sum(1)
+        expected = (self.weights[..., None] * self.mean(self.X[:, n:])).sum(1)
         y = torch.cat([self.y, expected], dim=1) - self.prior.mean.loc
         coefficients = self.whitener.mT @ (self.whitener @ y[:, None, :, None])
         return dataclasses.replace(self, coefficients=coefficients.squeeze(-1))
+
+    @property
+    def weights(self) -> Tensor:
+        """Those of particles: `b x k`."""
+        return self.particles.log_weights.exp()
+
+    @property
+    def typical_lengthscale(self) -> Tensor:
+        """Geometric mean over particles, from `SHORTEST` to the width of the cube: `b x d`."""
+        log_lengthscale = self.particles.hyper.lengthscale.log()
+        return (self.weights[..., None] * log_lengthscale).sum(1).exp().clamp(SHORTEST, 1.0)
 
     @property
     def prior_variance(self) -> Tensor:

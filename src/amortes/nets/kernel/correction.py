@@ -98,7 +98,7 @@ def features(
 ) -> Tensor:
     """What the correction sees, `b x k x q x J x F`, all of order one."""
     hyper, particles = conditioned.particles.hyper, conditioned.particles
-    weights = particles.log_weights.exp()[..., None, None]
+    weights = conditioned.weights[..., None, None]
     best = best_mean(conditioned)[..., None]
     q_mean, q_sd = at_q.mean[..., None], at_q.sd[..., None]
     noise = conditioned.noise_variance[..., None, None]
@@ -172,10 +172,7 @@ def _log_density(f: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
 
 def best_mean(conditioned: Conditioned) -> Tensor:
     """Highest posterior mean at an observed point, under each particle: `b x k x 1`."""
-    # m(X) = y - s^2 a, because (K + s^2 I) a is the residual.
-    a = conditioned.coefficients[..., : conditioned.num_observed]
-    fitted = conditioned.y[:, None] - conditioned.noise_variance[..., None] * a
-    return fitted.amax(-1, keepdim=True)
+    return conditioned.observed_mean.amax(-1, keepdim=True)
 
 
 def mixture(

@@ -51,7 +51,7 @@ class Describer:
     def of(cls, sketch: Sketch) -> Self:
         """For queries of that sketch."""
         conditioned = sketch.conditioned
-        w = conditioned.particles.log_weights.exp()[:, None]
+        w = conditioned.weights[:, None]
         noise, best = conditioned.noise_variance[..., None], best_mean(conditioned)
         optima = sketch.optima.f[:, None]
         n, d = conditioned.num_observed, conditioned.X.shape[-1]

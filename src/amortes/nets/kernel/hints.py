@@ -84,8 +84,9 @@ class KnownValues:
         """Hints f, `b x s`, and how many places to consider for each."""
         kernel = log_kernel_of_maximum(landmarks, f)  # b x k x s x t
         chosen = kernel.topk(min(places, kernel.shape[-1]), dim=-1)
-        shape = (*landmarks.place.shape[:2], f.shape[1], -1)
-        place = landmarks.place[:, :, None].expand(shape).gather(3, chosen.indices)
+        place = landmarks.draws.place
+        shape = (*place.shape[:2], f.shape[1], -1)
+        place = place[:, :, None].expand(shape).gather(3, chosen.indices)
         # The chosen stand for all.
         total = 0.5 * temper(landmarks.X.shape[-1]) * kernel.logsumexp(-1, keepdim=True)
         evidence = chosen.values.log_softmax(-1) + total

@@ -30,8 +30,6 @@ SMALLEST_BANDWIDTH = 0.02
 
 # Least share of the variance of the maximum that values at landmarks leave unexplained.
 UNEXPLAINED = 0.1
-# A rough score is enough to choose candidates, and most of the weight is on a few particles.
-SCORING_PARTICLES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +64,6 @@ class LandmarkConfig:
 class Landmarks(Rivals):
     """m candidate optima of each of b datasets, and t draws of the optimum per particle."""
 
-    place: Tensor  # b x k x t, index of the best landmark in each draw
     maximum: Tensor  # b x k x t, the maximum of f in each draw
     draws: Draws
     optima: Optimum  # x: b x s x d, f: b x s; of a few draws, evenly by weight of their particles
@@ -82,11 +79,7 @@ def find_landmarks(conditioned: Conditioned, config: LandmarkConfig) -> Landmark
     """The most promising of the candidates, and joint draws of f on them."""
     b, _, d = conditioned.X.shape
     candidates = _candidates(conditioned, config)
-    few = conditioned.thinned(SCORING_PARTICLES)
-    at = few.moments(candidates)
-    w = few.particles.log_weights.exp()[..., None]
-    mean = (w * at.mean).sum(1)
-    sd = (w * (at.variance + at.mean.square())).sum(1).sub(mean.square()).clamp_min(1e-12).sqrt()
+    mean, sd = conditioned.rough_moments(candidates)
     # Half by the odds of beating the best mean, half by an optimistic bound; each point once.
     again = _repeated(candidates)
     odds = ((mean - mean.amax(-1, keepdim=True)) / sd).where(~again, -torch.inf)
@@ -117,7 +110,6 @@ def find_landmarks(conditioned: Conditioned, config: LandmarkConfig) -> Landmark
         share=share,
         highest=maximum.mean(-1),
         unexplained=_unexplained(maximum, covariance, share),
-        place=place,
         maximum=maximum,
         draws=draws,
         optima=optima,
@@ -131,7 +123,7 @@ def fresh_optima(conditioned: Conditioned, landmarks: Landmarks) -> Optimum:
     as often as its weight says. There must be enough for both if one particle has all the weight:
     see `LandmarkConfig.require_fresh`.
     """
-    count, draws = landmarks.optima.f.shape[1], landmarks.place.shape[2]
+    count, draws = landmarks.optima.f.shape[1], landmarks.maximum.shape[2]
     level = (1e3 * conditioned.y.sum(-1)).remainder(1.0)
     chosen = choose_draws(conditioned.particles.log_weights, count, draws, level, skip=count)
     return refine(conditioned, landmarks.X, landmarks.moments, landmarks.draws, *chosen)
@@ -147,7 +139,8 @@ def _unexplained(maximum: Tensor, covariance: Tensor, share: Tensor) -> Tensor:
 def _repeated(X: Tensor) -> Tensor:
     """Which points, `b x c x d`, equal an earlier one (many are clipped to a corner): `b x c`."""
     direction = normal_points(X.shape[-1], 1)[0].to(X.dtype) + math.pi
-    key, order = (X @ direction).sort(dim=-1, stable=True)
+    # A sum, not a product of matrices: that may round equal rows differently.
+    key, order = (X * direction).sum(-1).sort(dim=-1, stable=True)
     same = torch.nn.functional.pad(key.diff(dim=-1) == 0, (1, 0))
     return torch.zeros_like(same).scatter(1, order, same)
 
@@ -167,14 +160,11 @@ def _candidates(conditioned: Conditioned, config: LandmarkConfig) -> Tensor:
     """Global points, the best observed points, and points around these: `b x c x d`."""
     b, _, d = conditioned.X.shape
     n = conditioned.num_observed
-    hyper = conditioned.particles.hyper
-    w = conditioned.particles.log_weights.exp()
-    a = conditioned.coefficients[..., :n]
-    fitted = conditioned.y - (w[..., None] * conditioned.noise_variance[..., None] * a).sum(1)
+    fitted = (conditioned.weights[..., None] * conditioned.observed_mean).sum(1)
     order = fitted.argsort(dim=-1, descending=True)
     top = order[:, torch.arange(config.num_centres) % n]  # repeats when there are few points
     centres = conditioned.X[:, :n].gather(1, top[..., None].expand(-1, -1, d))
-    width = (w[..., None] * hyper.lengthscale.log()).sum(1).exp().clamp(0.02, 1.0)  # b x d
+    width = conditioned.typical_lengthscale
     offsets = _offsets(d, config.num_centres, config.per_centre).to(centres.dtype)
     around = (centres[:, :, None] + width[:, None, None] * offsets).clamp(0.0, 1.0).flatten(1, 2)
     everywhere = starting_points(d, config.num_global).to(centres.dtype).expand(b, -1, -1)

@@ -64,8 +64,7 @@ class KernelState:
 
     conditioned: Conditioned
     landmarks: Landmarks | None = None
-    sketch: Sketch | None = None  # without the particles that hardly matter
-    describer: Describer | None = None  # of the sketch
+    gains: tuple[Sketch, Describer] | None = None  # without the particles that hardly matter
 
 
 class KernelNetwork(Network[KernelState]):
@@ -162,11 +161,10 @@ class KernelNetwork(Network[KernelState]):
 
     def gain(self, state: KernelState, Xq: Tensor, names: Sequence[str] = GAINS) -> Predictive:
         """Gains in units of the sketched ones; see `Network.gain`."""
-        sketch, Xq64 = self._sketch(state), _queries(Xq)
-        assert state.describer is not None
+        (sketch, describer), Xq64 = self._gains(state), _queries(Xq)
         units, logits = [], []
         for name in names:
-            features = state.describer.describe(sketch.terms(name, Xq64))
+            features = describer.describe(sketch.terms(name, Xq64))
             units.append(features.unit)
             logits.append(self.gain_networks[name](features.draws, features.queries))
         bars = self._bars[Xq.dtype].like(torch.stack(logits, 2).to(Xq.dtype))
@@ -179,15 +177,15 @@ class KernelNetwork(Network[KernelState]):
                 state.landmarks = find_landmarks(state.conditioned, self._config.landmarks)
         return state.landmarks
 
-    def _sketch(self, state: KernelState) -> Sketch:
-        if state.sketch is None:
+    def _gains(self, state: KernelState) -> tuple[Sketch, Describer]:
+        if state.gains is None:
             with _kept():
                 # Else the optimum would tell which particle is right about a pending value.
                 conditioned = state.conditioned.thinned(GAIN_PARTICLES).believing()
                 landmarks = find_landmarks(conditioned, self._config.landmarks)
-                state.sketch = Sketch(conditioned, landmarks, landmarks.optima)
-                state.describer = Describer.of(state.sketch)
-        return state.sketch
+                sketch = Sketch(conditioned, landmarks, landmarks.optima)
+                state.gains = sketch, Describer.of(sketch)
+        return state.gains
 
     def base_parameters(self) -> Iterator[nn.Parameter]:
         """The correction."""

@@ -39,10 +39,11 @@ class Draws:
 def choose_draws(
     log_weights: Tensor, count: int, draws: int, level: Tensor | None = None, skip: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Particles, evenly by weight, and a draw of each, no draw twice: both `b x count`.
+    """Particles, evenly by weight, and a draw of each: both `b x count`.
 
     Particles are those at the quantiles (i + level) / count of the weights, level `b` in [0, 1),
-    1/2 without; of each the first `skip` draws are left out.
+    1/2 without; of each the first `skip` draws are left out, and no draw comes
+    twice as long as there are others.
     """
     cumulative = log_weights.exp().cumsum(-1)
     within = 0.5 if level is None else level[:, None]

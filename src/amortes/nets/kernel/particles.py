@@ -65,7 +65,7 @@ class ParticleConfig:
 
     def total(self, n: int) -> int:
         """Number of candidates for n points; the more of these, the more alike they are."""
-        return self.count * max(1, min(self.candidates, 3 * FEW // n))
+        return self.count * max(1, min(self.candidates, self.candidates * FEW // n))
 
 
 def find_modes(posterior: HyperPosterior, start: Tensor, steps: int) -> tuple[Tensor, Tensor]:
@@ -193,8 +193,6 @@ def thin(log_weights: Tensor, count: int) -> tuple[Tensor, Tensor]:
     and given that threshold, which makes `count` of them in all. Of the ways to do so without bias
     it disturbs weights least (Fearnhead & Clifford, 2003, J. R. Stat. Soc. B 65).
     """
-    if log_weights.shape[1] <= count:
-        return torch.arange(log_weights.shape[1]).expand_as(log_weights), log_weights
     weights = log_weights.exp()
     largest = weights.sort(dim=-1, descending=True).values
     # If a weights stay, the others share count - a places: the threshold is where that fits.

@@ -167,7 +167,7 @@ class Sketch:
 
     @cached_property
     def _rivals(self) -> Tensor:
-        weight = self.conditioned.particles.log_weights.exp()[..., None]
+        weight = self.conditioned.weights[..., None]
         likely = (weight * self.landmarks.share).sum(1)
         return likely.topk(min(RIVALS, likely.shape[-1]), dim=-1).indices
 
