@@ -58,6 +58,22 @@ def test_the_best_result_is_one_the_space_allows(network: KernelNetwork) -> None
     assert opt.best.value == 1.0
 
 
+def test_a_constraint_that_only_evaluations_tell(network: KernelNetwork) -> None:
+    opt = optimizer(network, space={"x": Float(0, 1), "y": Float(0, 1)})
+    for _ in range(20):
+        trial = opt.ask()
+        x, y = trial["x"], trial["y"]
+        opt.tell(trial, (x - 0.3) ** 2 + (y - 0.6) ** 2, violation=0.5 - x)
+    assert opt.best["x"] >= 0.5
+    assert opt.best.value == pytest.approx(0.04, abs=0.01)
+    assert opt.recommend().config["x"] > 0.45
+    assert sum(trial.status == "done" for trial in opt.trials[10:]) >= 7
+    again = Optimizer.from_state(opt.state, network=network)
+    assert again.ask().config == opt.ask().config
+    with pytest.raises(DataError, match="violation must be a finite number"):
+        opt.tell(opt.ask(), 1.0, violation=math.nan)
+
+
 def test_it_optimises(network: KernelNetwork) -> None:
     opt = optimizer(network)
     configs = advance(opt, 16)

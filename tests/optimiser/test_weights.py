@@ -87,3 +87,16 @@ def test_weighing() -> None:
     half = torch.full((2,), 0.5, dtype=torch.float64).log()
     torch.testing.assert_close(weigh(score, half, logarithmic=False).tolist(), [1.0, -4.0])
     torch.testing.assert_close(weigh(score, half, logarithmic=True), score + half)
+
+
+def test_a_violation_that_is_told_says_where_the_border_is(network: KernelNetwork) -> None:
+    ledger = Ledger(SPACE)
+    for x in (0.1, 0.3, 0.6, 0.9):  # allowed up to 0.42
+        outcome = Outcome.of(1.0, None, False, None, x - 0.42)
+        ledger.close(ledger.open({"x": x, "n": 1}).number, outcome)
+    assert [trial.status for trial in ledger.trials] == ["done", "done", "failed", "failed"]
+    weight = success_weight(network, ledger)
+    assert weight is not None
+    chance = weight(at(0.2, 0.4, 0.44, 0.7)).exp()
+    assert (chance > torch.tensor([0.95, 0.5, 0.0, 0.0])).all()
+    assert (chance < torch.tensor([1.01, 1.01, 0.5, 0.05])).all()

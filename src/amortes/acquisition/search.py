@@ -187,8 +187,8 @@ class _Search:
             u = torch.rand(s, j, d, generator=rng, dtype=torch.float64)
             anew = domain.lower + u * (domain.upper - domain.lower)
             partner = x[torch.randint(s, (s, j), generator=rng)]
-            crossed = torch.rand(s, j, 1, generator=rng) < CROSSED
-            v = torch.rand(s, j, d, generator=rng)
+            crossed = torch.rand(s, j, 1, generator=rng, dtype=torch.float64) < CROSSED
+            v = torch.rand(s, j, d, generator=rng, dtype=torch.float64)
             changed = (v < CHANGED) | (v == v.amin(-1, keepdim=True))  # one coordinate at least
             tried = torch.where(changed, torch.where(crossed, partner, anew), x[:, None])
             origin = x.repeat_interleave(j, dim=0)

@@ -129,6 +129,7 @@ class Optimizer:
         cost: float | None = None,
         failed: bool = False,
         reason: str | None = None,
+        violation: float | None = None,
     ) -> Trial:
         """Report the value of a trial, or that it failed; the trial as it is now.
 
@@ -136,8 +137,12 @@ class Optimizer:
         value of NaN or infinity is a failure: remembered and avoided, but not learned from. That is
         better than a large number in place of a value that is missing, which says how bad a
         failure is.
+
+        `violation` is for a constraint that only an evaluation can tell: by how much it is
+        violated, at most 0 if it is not (of several, the largest). Where it is, the trial counts as
+        failed; where it will be is learned, from results that satisfy it too.
         """
-        outcome = Outcome.of(value, cost, failed, reason)
+        outcome = Outcome.of(value, cost, failed, reason, violation)
         with self._lock:
             if isinstance(trial, Trial):
                 self._check_own(trial)
@@ -347,7 +352,7 @@ class Optimizer:
                 self.enqueue(entry.config)
                 return
             failed = entry.status == "failed"
-            outcome = Outcome.of(entry.value, entry.cost, failed, entry.reason)
+            outcome = Outcome.of(entry.value, entry.cost, failed, entry.reason, entry.violation)
             self._ledger.close(self._ledger.open(entry.config).number, outcome)
         elif isinstance(entry, Mapping):
             self.enqueue(entry)
@@ -380,4 +385,4 @@ class Optimizer:
 
 
 def _results(trials: list[Trial]) -> list[tuple[Config, Outcome]]:
-    return [(t.config, Outcome(t.status, t.value, t.cost, t.reason)) for t in trials]
+    return [(t.config, Outcome(t.status, t.value, t.cost, t.reason, t.violation)) for t in trials]

@@ -2,7 +2,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
@@ -23,7 +23,8 @@ class Trial:
     """One evaluation: a config, and its value once it is told.
 
     `status` is pending until then, failed if there is no usable value (`reason` says why), and
-    withdrawn if it was taken back.
+    withdrawn if it was taken back. `violation` is told of results with a constraint of their own:
+    by how much it is violated, at most 0 if it is not.
     """
 
     number: int
@@ -32,6 +33,7 @@ class Trial:
     value: float | None = None
     cost: float | None = None
     reason: str | None = None
+    violation: float | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.config[name]
@@ -53,11 +55,16 @@ class Outcome:
     value: float | None
     cost: float | None
     reason: str | None
+    violation: float | None = None
 
     @classmethod
-    def of(cls, value: Any, cost: Any, failed: bool, reason: str | None) -> Self:
-        """A checked outcome; a value that is no usable number counts as failed."""
+    def of(
+        cls, value: Any, cost: Any, failed: bool, reason: str | None, violation: Any = None
+    ) -> Self:
+        """A checked outcome; without a usable number, or with a violation, it counts as failed."""
         cost = None if cost is None else positive(cost)
+        if violation is not None:
+            return cls._measured(value, cost, failed, reason, violation)
         if failed:
             if value is not None:
                 raise DataError(f"failed=True and the value {value!r}: give one of them.")
@@ -72,6 +79,19 @@ class Outcome:
         if not abs(number) <= LARGEST:
             return cls("failed", None, cost, reason or f"the value was {number:g}")
         return cls("done", number, cost, reason)
+
+    @classmethod
+    def _measured(
+        cls, value: Any, cost: Any, failed: bool, reason: str | None, violation: Any
+    ) -> Self:
+        by = _float(violation)
+        if by is None or not abs(by) <= LARGEST:
+            raise DataError(f"a violation must be a finite number, not {violation!r}.")
+        plain = cls.of(value, cost, failed, reason)
+        if by > 0 and plain.status == "done":
+            text = f"the value was {plain.value:g}, but a constraint is violated by {by:g}"
+            plain = cls("failed", None, plain.cost, reason or text)
+        return dataclasses.replace(plain, violation=by)
 
 
 class Ledger:
@@ -136,7 +156,11 @@ class Ledger:
 
     def points(self, *status: Status) -> Tensor:
         """The points of the trials with one of these states: `n x d`."""
-        chosen = [self._points[trial.number] for trial in self.having(*status)]
+        return self.points_of(self.having(*status))
+
+    def points_of(self, trials: Sequence[Trial]) -> Tensor:
+        """The points of some of the trials: `n x d`."""
+        chosen = [self._points[trial.number] for trial in trials]
         return torch.stack(chosen) if chosen else torch.empty(0, self.space.d, dtype=torch.float64)
 
     def values(self) -> Tensor:
@@ -144,15 +168,22 @@ class Ledger:
         return torch.tensor([t.value for t in self.having("done")], dtype=torch.float64)
 
     def costs(self) -> tuple[Tensor, Tensor]:
-        """Points, `n x d`, and costs, `n`, of all trials with a told cost."""
-        chosen = [trial for trial in self.trials if trial.cost is not None]
-        points = [self._points[trial.number] for trial in chosen]
-        X = torch.stack(points) if points else torch.empty(0, self.space.d, dtype=torch.float64)
-        return X, torch.tensor([trial.cost for trial in chosen], dtype=torch.float64)
+        """Points, `n x d`, and costs, `n`, of all trials with one told."""
+        return self._told("cost")
+
+    def violations(self) -> tuple[Tensor, Tensor]:
+        """Points, `n x d`, and violations, `n`, of all trials with one told."""
+        return self._told("violation")
 
     def to_list(self) -> list[dict[str, Any]]:
         """JSON-ready trials."""
         return [trial.to_dict() for trial in self.trials]
+
+    def _told(self, field: str) -> tuple[Tensor, Tensor]:
+        """Points and values of a field of the trials that have it."""
+        chosen = [trial for trial in self.trials if getattr(trial, field) is not None]
+        told = [getattr(trial, field) for trial in chosen]
+        return self.points_of(chosen), torch.tensor(told, dtype=torch.float64)
 
     def restore(self, rows: list[dict[str, Any]]) -> None:
         """Refill an empty ledger with what `to_list` gave."""

@@ -7,7 +7,9 @@ point is on the side of the successes,
     p(x) = P(s(x) > 1/2 | successes, failures):
 
 least-squares classification (Rasmussen & Williams, 2006, section 6.5). Failures that follow a
-pattern rule a region out; a failure among successes counts as an accident.
+pattern rule a region out; a failure among successes counts as an accident. Where it is told by how
+much a constraint is violated, the network, fitted to that, gives the chance that it is not:
+P(v(x) <= 0).
 
 Cost. Known as a function of the config, or learned from told costs: the network's median of the
 cost at x given the logarithms of the costs seen (Snoek et al., NeurIPS 2012, "expected improvement
@@ -35,13 +37,23 @@ Weight = Callable[[Tensor], Tensor]
 
 def success_weight(network: Network[Any], ledger: Ledger) -> Weight | None:
     """The logarithm of the chance of success; None as long as nothing has failed."""
-    X_done, X_failed = ledger.points("done"), ledger.points("failed")
-    if not len(X_failed):
-        return None
-    succeeded = torch.cat([X_done.new_ones(len(X_done)), X_done.new_zeros(len(X_failed))])
-    fitted = Fitted(network, torch.cat([X_done, X_failed]), succeeded)
-    half = torch.tensor(0.5, dtype=torch.float64)
-    return lambda X: fitted.latent(X).probability_of_improvement(half).clamp_min(SMALLEST).log()
+    chances: list[Weight] = []
+    X_done = ledger.points("done")
+    # A violation that is told says more than that it is one.
+    X_failed = ledger.points_of([t for t in ledger.having("failed") if not (t.violation or 0) > 0])
+    if len(X_failed):
+        succeeded = torch.cat([X_done.new_ones(len(X_done)), X_done.new_zeros(len(X_failed))])
+        chances.append(_log_chance(network, torch.cat([X_done, X_failed]), succeeded, 0.5))
+    X, violation = ledger.violations()
+    if bool((violation > 0).any()):
+        chances.append(_log_chance(network, X, -violation, 0.0))
+    return (lambda X: torch.stack([chance(X) for chance in chances]).sum(0)) if chances else None
+
+
+def _log_chance(network: Network[Any], X: Tensor, values: Tensor, least: float) -> Weight:
+    """The logarithm of the chance that a function with these values exceeds `least`."""
+    fitted, bound = Fitted(network, X, values), torch.tensor(least, dtype=torch.float64)
+    return lambda X: fitted.latent(X).probability_of_improvement(bound).clamp_min(SMALLEST).log()
 
 
 def known_cost_weight(space: Space, cost: Callable[[Config], float]) -> Weight:

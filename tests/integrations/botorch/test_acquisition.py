@@ -4,6 +4,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 from botorch.acquisition.input_constructors import get_acqf_input_constructor
+from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.optim import optimize_acqf, optimize_acqf_discrete, optimize_acqf_mixed
@@ -182,6 +183,22 @@ def test_input_constructors(model: Surrogate) -> None:
     assert torch.equal(UCB(**inputs)(X), UCB(model, 1.0, X[0])(X))
     inputs = get_acqf_input_constructor(EI)(model=model, best_f=1.0)
     assert torch.equal(EI(**inputs)(X), EI(model, 1.0)(X))
+    negated = ScalarizedPosteriorTransform(torch.tensor([-1.0], dtype=torch.float64))
+    for acquisition in ALL:
+        with pytest.raises(UnsupportedError, match="posterior_transform: not supported"):
+            get_acqf_input_constructor(acquisition)(model=model, posterior_transform=negated)
+
+
+def test_whole_numbers_are_points_too(model: Surrogate) -> None:
+    whole = torch.tensor([[[1, 2]], [[4, 7]]])
+    for acquisition in ALL:
+        assert torch.equal(acquisition(model)(whole), acquisition(model)(whole.double()))
+
+
+def test_one_best_value(model: Surrogate) -> None:
+    assert LogEI(model, best_f=torch.tensor([1.0]))(X).isfinite().all()
+    with pytest.raises(DataError, match="best_f: must be one number"):
+        LogEI(model, best_f=torch.tensor([1.0, 2.0]))
 
 
 def test_other_models_are_refused() -> None:

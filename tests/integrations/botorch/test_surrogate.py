@@ -199,3 +199,19 @@ def test_lists_and_arrays(network: KernelNetwork, model: Surrogate) -> None:
     for other in (listed, arrays):
         close = torch.allclose(other.posterior(X_NEW).mean, model.posterior(X_NEW).mean)
         assert close
+
+
+def test_rounding_of_single_precision_is_not_outside(network: KernelNetwork) -> None:
+    bounds = torch.tensor([[10000.3], [10001.3]], dtype=torch.float64)
+    X = torch.linspace(10000.3, 10001.3, 5, dtype=torch.float64)[:, None].float()
+    model = Surrogate(X, X.double().sin(), network=network, bounds=bounds)
+    assert model.posterior(X).mean.isfinite().all()
+    with pytest.raises(DataError, match=r"outside its bounds 10000\.3 to 10001\.3"):
+        model.posterior(X + 0.1)
+
+
+def test_points_that_are_none(model: Surrogate) -> None:
+    with pytest.raises(DataError, match="X must be a matrix of points"):
+        model.posterior(torch.zeros(2, dtype=torch.float64))
+    with pytest.raises(DataError, match="X must be finite"):
+        model.posterior(torch.full((1, 2), float("nan"), dtype=torch.float64))

@@ -2,10 +2,12 @@ import copy
 import math
 import pickle
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from statistics import median
 from typing import Any, Literal
 
+import numpy as np
 import optuna
 import pytest
 import torch
@@ -93,8 +95,36 @@ def test_it_learns_within_branches(make: Make) -> None:
     assert all(("a" in p) == (p["kind"] == "far") for p in params(study))
 
 
+def test_violated_constraints_are_avoided(make: Make) -> None:
+    def constrained(trial: Trial) -> float:
+        value = hill(trial)
+        trial.set_constraint("x is at least a half", 0.5 - trial.params["x"])
+        return value
+
+    study = run(make(), constrained, 25)
+    feasible = [trial.params["x"] >= 0.5 for trial in study.trials]
+    assert sum(feasible[13:]) >= 9
+    assert study.best_value < 0.045  # 0.04 is possible
+
+
+def test_choices_may_be_lists(make: Make) -> None:
+    def layers(trial: Trial) -> float:
+        choices: list[Any] = [[64], [64, 64], [128]]
+        widths: list[int] = trial.suggest_categorical("layers", choices)
+        return sum(widths) + trial.suggest_float("x", 0, 1)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Optuna: such choices cannot be stored
+        study = run(make(), layers, 9)
+    assert study.best_params["layers"] == [64]
+
+
+def test_integers_of_numpy(make: Make) -> None:
+    assert params(run(make(seed=np.int64(3)), hill, 4)) == params(run(make(seed=3), hill, 4))
+
+
 def test_parameters_of_a_branch_are_chosen_together(make: Make) -> None:
-    study = run(make(), conditional, 12)
+    study = run(make(), conditional, 20)
     study.enqueue_trial({"kind": "near"})
     trial = study.ask()
     trial.suggest_categorical("kind", ["far", "near"])

@@ -67,7 +67,8 @@ class _Acquisition(AcquisitionFunction):  # type: ignore[misc]
             )
         else:
             values = torch.stack([self._one_by_one(batch) for batch in batches])
-        return values.reshape(X.shape[:-2]).to(X.dtype)
+        values = values.reshape(X.shape[:-2])
+        return values.to(X.dtype) if X.is_floating_point() else values
 
     def _score(self, fitted: Fitted, X: Tensor) -> Tensor:
         return fitted.score(self.name, self.model.to_unit(X), **self.options)
@@ -133,9 +134,14 @@ class EI(_Acquisition):
     name = "ei"
 
     def __init__(
-        self, model: Surrogate, best_f: float | None = None, X_pending: Tensor | None = None
+        self,
+        model: Surrogate,
+        best_f: Tensor | float | None = None,
+        X_pending: Tensor | None = None,
     ) -> None:
         super().__init__(model, X_pending)
+        if best_f is not None and torch.as_tensor(best_f).numel() != 1:
+            raise DataError(f"best_f: must be one number, not {best_f!r}.")
         self.options = {"best": None if best_f is None else float(best_f)}
 
     def _pending(self, X_pending: Tensor | None) -> Fitted:
@@ -168,20 +174,48 @@ class UCB(_Acquisition):
         return values.amax()
 
 
+def _refuse(**refused: Any) -> None:
+    """Refuse what would change the objective; BoTorch drops, without a word, what nobody names."""
+    if given := [name for name, value in refused.items() if value is not None]:
+        raise UnsupportedError(
+            f"{', '.join(given)}: not supported. A Surrogate has one outcome, which is maximised, "
+            "or minimised with `maximize=False`."
+        )
+
+
 @acqf_input_constructor(PES, MES, JES, PosteriorMean)  # type: ignore[untyped-decorator]
-def _inputs(model: Surrogate, X_pending: Tensor | None = None) -> dict[str, Any]:
+def _inputs(
+    model: Surrogate,
+    X_pending: Tensor | None = None,
+    posterior_transform: Any = None,
+    objective: Any = None,
+    constraints: Any = None,
+) -> dict[str, Any]:
+    _refuse(posterior_transform=posterior_transform, objective=objective, constraints=constraints)
     return {"model": model, "X_pending": X_pending}
 
 
 @acqf_input_constructor(EI, LogEI)  # type: ignore[untyped-decorator]
 def _inputs_ei(
-    model: Surrogate, best_f: float | None = None, X_pending: Tensor | None = None
+    model: Surrogate,
+    best_f: Tensor | float | None = None,
+    X_pending: Tensor | None = None,
+    posterior_transform: Any = None,
+    objective: Any = None,
+    constraints: Any = None,
 ) -> dict[str, Any]:
+    _refuse(posterior_transform=posterior_transform, objective=objective, constraints=constraints)
     return {"model": model, "best_f": best_f, "X_pending": X_pending}
 
 
 @acqf_input_constructor(UCB)  # type: ignore[untyped-decorator]
 def _inputs_ucb(
-    model: Surrogate, beta: float = 4.0, X_pending: Tensor | None = None
+    model: Surrogate,
+    beta: float = 4.0,
+    X_pending: Tensor | None = None,
+    posterior_transform: Any = None,
+    objective: Any = None,
+    constraints: Any = None,
 ) -> dict[str, Any]:
+    _refuse(posterior_transform=posterior_transform, objective=objective, constraints=constraints)
     return {"model": model, "beta": beta, "X_pending": X_pending}

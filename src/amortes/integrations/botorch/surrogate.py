@@ -114,10 +114,10 @@ class Surrogate(Model):  # type: ignore[misc]
         return model
 
     def condition_on_optimum(
-        self, x: Tensor | None = None, f: Tensor | float | None = None
+        self, x: ArrayLike | Tensor | None = None, f: Tensor | float | None = None
     ) -> "Surrogate":
         """The model told where the optimum is, x `d`, its noise-free value f, or both."""
-        place = None if x is None else self.to_unit(x.reshape(1, -1)).squeeze(0)
+        place = None if x is None else self.to_unit(torch.as_tensor(x).reshape(1, -1)).squeeze(0)
         model = copy.copy(self)
         model.fitted = self.fitted.hinted(place, f)
         return model
@@ -133,23 +133,29 @@ class Surrogate(Model):  # type: ignore[misc]
 
         `DataError` if one is outside by more than rounding.
         """
-        if X.shape[-1] != len(self._lower):
+        if X.ndim < 2 or X.shape[-1] != len(self._lower):
             raise DataError(
-                f"X must have {len(self._lower)} columns like the training data, not shape "
-                f"{tuple(X.shape)}."
+                f"X must be a matrix of points, or a batch of such, with {len(self._lower)} "
+                f"columns like the training data, not of shape {tuple(X.shape)}."
             )
-        unit: Tensor = (X.to(torch.float64) - self._lower) / (self._upper - self._lower)
-        beyond = ((unit < -OUTSIDE) | (unit > 1.0 + OUTSIDE)).flatten(0, -2).any(0)
+        if not bool(X.isfinite().all()):
+            raise DataError("X must be finite, but has NaN or infinity.")
+        width = self._upper - self._lower
+        unit: Tensor = (X.to(torch.float64) - self._lower) / width
+        # The data may have been in single precision.
+        largest = torch.maximum(self._lower.abs(), self._upper.abs())
+        rounding = (torch.finfo(torch.float32).eps * largest / width).clamp_min(OUTSIDE)
+        beyond = ((unit < -rounding) | (unit > 1.0 + rounding)).flatten(0, -2).any(0)
         if beyond.any():
             k = int(beyond.nonzero()[0])
             low, high = X[..., k].detach().aminmax()
             raise DataError(
-                f"column {k} of X has values from {float(low):g} to {float(high):g}, outside its "
-                f"bounds {float(self._lower[k]):g} to {float(self._upper[k]):g}. Give `bounds=` "
+                f"column {k} of X has values from {float(low):.10g} to {float(high):.10g}, outside its "
+                f"bounds {float(self._lower[k]):.10g} to {float(self._upper[k]):.10g}. Give `bounds=` "
                 f"that hold all data (the default is the unit cube); optimize_acqf may still "
                 f"search a smaller box."
             )
-        return unit
+        return unit.clamp(0.0, 1.0)
 
     def _set_bounds(self, X: Tensor, bounds: Any) -> None:
         d = X.shape[-1]

@@ -1,6 +1,7 @@
 """What the trials of a study say about one search space.
 
-    complete         a result; one that is not finite, a failure
+    complete         a result; a failure if it is not finite, or violates a constraint, of which
+                     `trial.set_constraint` says by how much
     failed, pruned   a failure. A pruned trial has no value that compares with those of complete
                      ones, but it says that its surroundings are not worth finishing.
     running          pending, with the parameters suggested so far or planned in this process
@@ -10,13 +11,14 @@ outside it say nothing.
 """
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
+from amortes.acquisition.units import LARGEST
 from amortes.integrations.optuna.structure import Distributions
 from amortes.integrations.optuna.translate import Translation
 from amortes.optimiser.space import Config
@@ -50,7 +52,8 @@ def record(
             continue
         opened = ledger.open(config)
         if trial.state == TrialState.COMPLETE:
-            ledger.close(opened.number, Outcome.of(trial.value, None, False, None))
+            outcome = Outcome.of(trial.value, None, False, None, _violation(trial))
+            ledger.close(opened.number, outcome)
         elif trial.state.is_finished():
             ledger.close(opened.number, Outcome.of(None, None, True, None))
     return ledger
@@ -91,6 +94,13 @@ def known(translation: Translation, trial: FrozenTrial, plans: dict[int, Plan]) 
         return translation.space.fill(translation.to_values({n: params[n] for n in shared}))
     except ValueError:
         return None
+
+
+def _violation(trial: FrozenTrial) -> float | None:
+    """The largest of the constraints that the objective set; None if there are none."""
+    constraints: Mapping[str, float] = getattr(trial, "constraints", {})  # since Optuna 5
+    worst = max(constraints.values(), default=None)
+    return None if worst is None else min(max(worst, -LARGEST), LARGEST)
 
 
 def _is_recent(trial: FrozenTrial, now: FrozenTrial) -> bool:

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
@@ -68,8 +69,8 @@ class AmortesSampler(BaseSampler):
         independent_sampler: BaseSampler | None = None,
     ) -> None:
         check_acquisition(acquisition)
-        _check_int("seed", seed, 0)
-        _check_int("n_startup_trials", n_startup_trials, 1)
+        seed = _checked_int("seed", seed, 0)
+        n_startup_trials = _checked_int("n_startup_trials", n_startup_trials, 1)
         if not isinstance(independent_sampler, BaseSampler | None):
             raise ConfigError(
                 f"independent_sampler: must be a sampler of Optuna, not {independent_sampler!r}."
@@ -266,11 +267,15 @@ def _check_single_objective(study: Study) -> None:
         )
 
 
-def _check_int(name: str, value: Any, least: int) -> None:
+def _checked_int(name: str, value: Any, least: int) -> int | None:
+    """An integer of any library's type as Python's."""
     if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**63:
+        return None
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    number = int(value) if whole else -1
+    if not least <= number < 2**63:
         raise ConfigError(f"{name}: must be an int of at least {least} or None, not {value!r}.")
+    return number
 
 
 def _any_seed() -> int:

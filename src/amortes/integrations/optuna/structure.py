@@ -92,11 +92,14 @@ class Structure:
 
 def _consistent(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
     """All parameters but those with more than one distribution."""
-    seen: dict[str, set[BaseDistribution]] = defaultdict(set)
+    found: dict[str, BaseDistribution] = {}
+    changed = set()
     for trial in trials:
         for name, distribution in trial.distributions.items():
-            seen[name].add(distribution)
-    return {name: next(iter(found)) for name, found in seen.items() if len(found) == 1}
+            # Compared, not hashed: choices may be lists.
+            if found.setdefault(name, distribution) != distribution:
+                changed.add(name)
+    return {name: distribution for name, distribution in found.items() if name not in changed}
 
 
 def _having(

@@ -134,26 +134,41 @@ class GaussianMixture(Predictive):
 
     @torch.no_grad()
     def _solve(self, log_target: Tensor) -> Tensor:
-        """Solve log F(y) = log_target by Newton steps that must halve, or else bisection."""
+        """Solve log F(y) = log_target, `...`, by Newton steps that must halve, or else bisection.
+
+        Up to an error that one more Newton step makes a rounding error. Few quantiles need many
+        steps, so those found are left out of further ones.
+        """
+        shape, k = log_target.shape, self.means.shape[-1]
+        parameters = (self.log_weights, self.means, self.sds)
+        part = GaussianMixture(*(t.expand(*shape, k).reshape(-1, k) for t in parameters))
+        log_target = log_target.flatten()
+        roots, place = torch.empty_like(log_target), torch.arange(len(log_target))
+        z = ndtri(log_target.exp())
         # A mixture's quantile lies between the extreme quantiles of its components.
-        quantiles = self.means + self.sds * ndtri(log_target.exp()).unsqueeze(-1)
+        quantiles = part.means + part.sds * z.unsqueeze(-1)
         low, high = quantiles.amin(-1), quantiles.amax(-1)
-        y: Tensor = 0.5 * (low + high)
+        y = (part.mean + part.variance.sqrt() * z).clamp(low, high)
         last_step = high - low
-        tolerance = torch.finfo(y.dtype).eps
+        eps = torch.finfo(y.dtype).eps
         for _ in range(MAX_ROOT_STEPS):
-            log_cdf, scale = self._log_cdf_and_scale(y)
+            log_cdf, scale = part._log_cdf_and_scale(y)
             error = log_cdf - log_target
             low, high = torch.where(error < 0, y, low), torch.where(error < 0, high, y)
             newton = y - error * scale
             fast = (newton - y).abs() < 0.5 * last_step.abs()
             safe = (newton >= low) & (newton <= high) & fast
             following = torch.where(safe, newton, 0.5 * (low + high))
-            last_step = following - y
-            y = following
-            if bool((last_step.abs() <= tolerance * (y.abs() + self.sds.amin(-1))).all()):
+            last_step, y = following - y, following
+            roots[place] = y
+            left = last_step.abs() > eps * y.abs() + eps**0.5 * part.sds.amin(-1)
+            if not bool(left.any()):
                 break
-        return y
+            if not bool(left.all()):
+                part = part[left]
+                columns = (log_target, place, low, high, y, last_step)
+                log_target, place, low, high, y, last_step = (t[left] for t in columns)
+        return roots.reshape(shape)
 
 
 def _check(log_weights: Tensor, means: Tensor, sds: Tensor) -> None:
