@@ -148,12 +148,12 @@ class Surrogate(Model):  # type: ignore[misc]
         beyond = ((unit < -rounding) | (unit > 1.0 + rounding)).flatten(0, -2).any(0)
         if beyond.any():
             k = int(beyond.nonzero()[0])
-            low, high = X[..., k].detach().aminmax()
+            low, high = (float(t) for t in X[..., k].detach().aminmax())
+            lower, upper = float(self._lower[k]), float(self._upper[k])
             raise DataError(
-                f"column {k} of X has values from {float(low):.10g} to {float(high):.10g}, outside its "
-                f"bounds {float(self._lower[k]):.10g} to {float(self._upper[k]):.10g}. Give `bounds=` "
-                f"that hold all data (the default is the unit cube); optimize_acqf may still "
-                f"search a smaller box."
+                f"column {k} of X has values from {low:.10g} to {high:.10g}, outside its bounds "
+                f"{lower:.10g} to {upper:.10g}. Give `bounds=` that hold all data (the default is "
+                f"the unit cube); optimize_acqf may still search a smaller box."
             )
         return unit.clamp(0.0, 1.0)
 
