@@ -1,8 +1,10 @@
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
+import torch
 
-from amortes.errors import ConfigError, require_least
+from amortes.errors import ConfigError, require_int, require_least
 
 
 @dataclass
@@ -18,3 +20,11 @@ def test_the_field_that_is_too_small_is_named() -> None:
             require_least(Sizes(width), width=1, depth=2)
     with pytest.raises(ConfigError, match="depth: must be at least 3, not 2"):
         require_least(Sizes(1), width=1, depth=3)
+
+
+def test_whole_numbers_of_any_library() -> None:
+    assert require_int("n", np.int64(3), 1) == 3
+    assert type(require_int("n", torch.tensor(3), 1)) is int
+    for bad in (0, True, 2.0, "3", None, 2**63, np.float64(3)):
+        with pytest.raises(ConfigError, match="n: must be an int of at least 1"):
+            require_int("n", bad, 1)

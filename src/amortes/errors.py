@@ -4,6 +4,9 @@ All derive from `AmortesError`, so one `except` catches them; each also derives 
 a caller would expect. A message says what came in, what was expected, and what to do.
 """
 
+import operator
+from typing import Any
+
 
 class AmortesError(Exception):
     """Base class of all errors raised on purpose by amortes."""
@@ -18,6 +21,19 @@ def require_least(config: object, **least: float) -> None:
     for field, low in least.items():
         if not getattr(config, field) >= low:
             raise ConfigError(f"{field}: must be at least {low:g}, not {getattr(config, field)}.")
+
+
+def require_int(name: str, value: Any, least: int) -> int:
+    """The value, of any library's integer type, as an int; `ConfigError` if it is no such."""
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or not least <= number < 2**63:
+        raise ConfigError(
+            f"{name}: must be an int of at least {least} and below 2**63, not {value!r}."
+        )
+    return number
 
 
 class DataError(AmortesError, ValueError):

@@ -59,6 +59,7 @@ def test_the_example_of_the_module_is_valid(tmp_path: Path) -> None:
         (FLOAT + "hihg = 3", r"\[lr\] has no key 'hihg'; float has low, high, log"),
         ('[lr]\ntype = "int"\nlow = 1', r"\[lr\] high is missing; int needs low and high"),
         ('[a]\ntype = "ordinal"', r"\[a\] choices is missing; ordinal needs choices"),
+        ('[lr]\ntype = ["float"]\n', r"\[lr\] type is \['float'\]; it must be one of"),
         (FLOAT + 'log = "yes"', r"\[lr\] Float: log must be True or False, not 'yes'"),
         ('[lr]\ntype = "float"\nlow = 2\nhigh = 1', r"\[lr\] Float: low must be below high"),
         ('[n]\ntype = "int"\nlow = 1.5\nhigh = 3', r"\[n\] Int: low must be an int, not 1.5"),

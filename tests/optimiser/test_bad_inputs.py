@@ -37,6 +37,7 @@ PARAMETERS: list[tuple[str, Make, str]] = [
     ("float-overflow", lambda: Float(-1e308, 1e308), "by a finite amount"),
     ("float-text", lambda: Float("0", 1), "Float: low must be a finite number, not '0'"),  # type: ignore[arg-type]
     ("float-log-zero", lambda: Float(0, 1, log=True), "log=True needs low > 0"),
+    ("float-log-narrow", lambda: Float(1e9, 1e9 + 2e-7, log=True), "leave out log=True"),
     ("float-log-text", lambda: Float(1, 2, log="no"), "Float: log must be True or False"),  # type: ignore[arg-type]
     ("int-fraction", lambda: Int(1, 2.5), "Int: high must be an int, not 2.5"),  # type: ignore[arg-type]
     ("int-bool", lambda: Int(False, 3), "Int: low must be an int, not False"),
@@ -157,7 +158,11 @@ CALLS: list[tuple[str, Callable[[Optimizer], Any], str]] = [
     ("cost-nan", told(1.0, cost=math.nan), "a cost must be a positive, finite number"),
     ("trial-number", lambda opt: opt.tell(0, 1.0), "expected a config"),  # type: ignore[arg-type]
     ("trial-foreign", lambda opt: opt.tell(Trial(3, {"x": 0.5}), 1.0), "not of this optimiser"),
-    ("ask-zero", lambda opt: opt.ask(0), "n must be an int of at least 1, not 0"),
+    (
+        "ask-zero",
+        lambda opt: opt.ask(0),
+        "must be an int of at least 1 and",
+    ),
     ("best-early", lambda opt: opt.best, "there is no result yet"),
     ("recommend-early", lambda opt: opt.recommend(), "no result to learn from yet"),
     ("recommend-level", lambda opt: opt.recommend(level=90), "level: must be between 0 and 1"),
@@ -168,7 +173,7 @@ CALLS: list[tuple[str, Callable[[Optimizer], Any], str]] = [
 @pytest.mark.parametrize(("call", "says"), [row[1:] for row in CALLS], ids=[r[0] for r in CALLS])
 def test_calls(network: KernelNetwork, call: Callable[[Optimizer], Any], says: str) -> None:
     opt = Optimizer(LINE, network=network)
-    with pytest.raises(DataError, match=says):
+    with pytest.raises((DataError, ConfigError), match=says):
         call(opt)
     assert opt.trials == []
 

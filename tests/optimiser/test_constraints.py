@@ -1,5 +1,7 @@
+import pytest
 import torch
 
+from amortes.errors import ConfigError
 from amortes.optimiser import Float, Int, Linear, Space
 from amortes.random import generator
 
@@ -36,3 +38,13 @@ def test_constraints_on_logarithmic_parameters_are_curved_in_the_cube() -> None:
     X = torch.rand(200, 2, generator=generator(0), dtype=torch.float64)
     expected = [c["x"] + c["y"] <= 1 for c in map(space.decode, X)]
     assert space.feasible(X).tolist() == expected
+
+
+def test_constants_are_taken_to_the_right_side() -> None:
+    parameters = {"layers": Int(1, 8), "width": 32, "act": "relu"}
+    space = Space(parameters, [Linear({"layers": 8, "width": 1}, upper=64)])
+    assert space.constraints == (Linear({"layers": 8}, upper=32),)
+    assert space.allows({"layers": 4})
+    assert not space.allows({"layers": 5})
+    with pytest.raises(ConfigError, match="act is fixed, so its value must be a finite number"):
+        Space(parameters, [Linear({"layers": 8, "act": 1}, upper=64)])

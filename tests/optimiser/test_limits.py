@@ -56,5 +56,6 @@ def test_penalties_that_dwarf_the_rest(network: KernelNetwork) -> None:
     assert found(torch.where(torch.arange(12) < 1, 10.0, y), maximise=False) == []
     assert found(torch.where(torch.arange(12) < 3, 3.0, y), maximise=False) == []
     assert found(torch.ones(12, dtype=torch.float64), maximise=False) == []
+    assert found((y > y.median()).double(), maximise=True) == []  # passed or not
     message = dict(departures(Fitted(network, X, high, maximise=False)))["penalties"]
     assert "3 of 12 results" in message

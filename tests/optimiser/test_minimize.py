@@ -1,7 +1,10 @@
+import importlib
 import math
 import threading
 import time
 import warnings
+from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,7 @@ def branin(config: Config) -> float:
     return valley**2 + 10 * (1 - 1 / (8 * math.pi)) * math.cos(x) + 10
 
 
-def run(network: KernelNetwork, fun: Any, space: Any = LINE, n: int = 6, **rest: Any) -> Result:
+def run(network: KernelNetwork, fun: Any, space: Any = LINE, n: Any = 6, **rest: Any) -> Result:
     settings: dict[str, Any] = {"acquisition": "logei", "progress": False}
     return minimize(fun, space, n, network=network, **(settings | rest))
 
@@ -311,3 +314,65 @@ def test_workers_keep_their_threads(network: KernelNetwork) -> None:
     finally:
         torch.set_num_threads(before)
     assert found == {3}
+
+
+def test_a_second_interrupt_loses_nothing_that_has_ended(
+    network: KernelNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, release = tmp_path / "run.json", threading.Event()
+    begun = threading.Barrier(3, timeout=20)
+    wrong, _, slow = (trial["x"] for trial in Optimizer(LINE, network=network).ask(3))
+
+    def fun(config: Config) -> float:
+        begun.wait()
+        if config["x"] == wrong:
+            raise ZeroDivisionError
+        if config["x"] == slow:
+            release.wait(20)
+        return 7.0
+
+    def interrupted(futures: dict[Future[Any], Trial]) -> Iterator[Future[Any]]:
+        # What is fast ends, then the user loses patience.
+        yield from [future for future, trial in futures.items() if trial["x"] != slow]
+        raise KeyboardInterrupt
+
+    module = importlib.import_module("amortes.optimiser.minimize")  # the name is the function's
+    monkeypatch.setattr(module, "as_completed", interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(network, fun, n=9, workers=3, state=path, errors="raise")
+    finally:
+        release.set()
+    told = [trial.value for trial in Optimizer.load(path, network=network).trials]
+    assert [value for value in told if value is not None] == [7.0]
+
+
+def test_a_bad_cost_does_not_spoil_the_value(network: KernelNetwork) -> None:
+    with pytest.warns(AmortesWarning, match="a cost must be a positive") as said:
+        result = run(network, lambda c: (c["x"], 0.0 if c["x"] > 0.5 else 1.0), n=6)
+    assert len(said) == 1
+    assert all(trial.status == "done" for trial in result.history)
+    assert {trial.cost for trial in result.history} == {None, 1.0}
+
+
+def test_patience_with_failures(network: KernelNetwork) -> None:
+    calls: list[float] = []
+
+    def fun(config: Config) -> float:
+        calls.append(config["x"])
+        return math.nan
+
+    for patience, count in ((3, 3), (None, 14)):
+        calls.clear()
+        with pytest.raises(DataError, match="gave a finite number"):
+            run(network, fun, n=14, max_failures=patience)
+        assert len(calls) == count
+    # What succeeded before counts.
+    calls.clear()
+    result = run(network, fun, n=14, start=[({"x": 0.5}, 1.0)], max_failures=3)
+    assert (len(calls), result.fun) == (14, 1.0)
+
+
+def test_integers_of_numpy(network: KernelNetwork) -> None:
+    result = run(network, lambda c: c["x"], n=np.int64(3), seed=np.int64(1), workers=np.int32(1))
+    assert result.n_trials == 3

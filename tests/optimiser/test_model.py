@@ -36,11 +36,15 @@ def test_failures_are_no_data_but_weigh_the_gain(network: KernelNetwork) -> None
 
 @pytest.mark.parametrize("maximise", [True, False])
 def test_a_failure_is_worth_the_worst_result(network: KernelNetwork, maximise: bool) -> None:
-    ledger = told(LINE, [(0.0, 0.0), (0.3, 1.0), (0.6, 0.5), (0.65, None)])
-    model = Model(network, ledger, maximise=maximise)
-    X = torch.tensor([[0.65]], dtype=torch.float64)
-    mean, worst = float(model.fitted.score("mean", X)), 0.0 if maximise else -1.0
-    assert min(worst, mean) < float(model.value(X)) < mean
+    failures = [(x, None) for x in (0.65, 0.7, 0.75)]
+    model = Model(
+        network, told(LINE, [(0.0, 0.0), (0.3, 1.0), (0.6, 0.5), *failures]), maximise=maximise
+    )
+    X = torch.tensor([[0.7], [0.2]], dtype=torch.float64)
+    mean, worst = model.fitted.score("mean", X), 0.0 if maximise else -1.0
+    value = model.value(X)
+    assert min(worst, float(mean[0])) < float(value[0]) < float(mean[0])
+    assert value[1] == mean[1]  # where success is likely, its chance is of no account
 
 
 @pytest.mark.parametrize("maximise", [True, False])

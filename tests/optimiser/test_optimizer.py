@@ -1,5 +1,6 @@
 import itertools
 import math
+import random
 import threading
 from typing import Any
 
@@ -72,6 +73,44 @@ def test_a_constraint_that_only_evaluations_tell(network: KernelNetwork) -> None
     assert again.ask().config == opt.ask().config
     with pytest.raises(DataError, match="violation must be a finite number"):
         opt.tell(opt.ask(), 1.0, violation=math.nan)
+
+
+def test_recommendations_do_not_mind_accidents(network: KernelNetwork) -> None:
+    rng = random.Random(0)
+    opt = optimizer(network, space={"x": Float(0, 1), "y": Float(0, 1)})
+    for _ in range(24):
+        trial = opt.ask()
+        value = (trial["x"] - 0.3) ** 2 + (trial["y"] - 0.7) ** 2
+        opt.tell(trial, math.nan if rng.random() < 0.4 else value)
+    found = opt.recommend().config
+    assert (found["x"] - 0.3) ** 2 + (found["y"] - 0.7) ** 2 < 2e-4
+
+
+def test_gains_of_any_size(network: KernelNetwork) -> None:
+    gains = []
+    for scale in (1.0, 1e90, 1e-60):
+        opt = optimizer(network, space={"x": Float(0, 1)})
+        for x in (0.1, 0.4, 0.8):
+            opt.tell({"x": x}, scale * (x - 0.5) ** 2)
+        gains.append(opt.expected_gain() / scale)
+    assert gains[0] > 0
+    assert gains == pytest.approx([gains[0]] * 3, rel=1e-6)
+
+
+def test_another_default_device(network: KernelNetwork) -> None:
+    opt = optimizer(network, space=MIXED)
+    try:
+        torch.set_default_device("meta")
+        advance(opt, 6)
+        other = optimizer(network, space=MIXED)
+        advance(other, 6)
+        assert [t.config for t in other.trials] == [t.config for t in opt.trials]
+        assert opt.best.value is not None
+        opt.recommend()
+        opt.importance()
+        assert Optimizer.from_state(opt.state, network=network).ask().config == opt.ask().config
+    finally:
+        torch.set_default_device("cpu")
 
 
 def test_it_optimises(network: KernelNetwork) -> None:

@@ -63,7 +63,7 @@ def _entry(name: str, entry: Any) -> Any:
         return entry
     fields = dict(entry)
     kind = fields.pop("type", None)
-    if kind not in KEYS:
+    if not isinstance(kind, str) or kind not in KEYS:
         found = "is missing" if kind is None else f"is {kind!r}"
         raise ConfigError(f"[{name}] type {found}; it must be one of {', '.join(KEYS)}.")
     needed, optional = KEYS[kind]

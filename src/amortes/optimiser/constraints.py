@@ -38,6 +38,15 @@ class Linear:
         object.__setattr__(self, "coefficients", numbers)
         object.__setattr__(self, "upper", finite(self.upper, "Linear: upper"))
 
+    def given(self, constants: Mapping[str, Any]) -> "Linear":
+        """The same about what varies: terms of constants are taken to the right side."""
+        known = {name: constants[name] for name in self.coefficients if name in constants}
+        values = {k: finite(v, f"Linear: {k} is fixed, so its value") for k, v in known.items()}
+        return Linear(
+            {name: a for name, a in self.coefficients.items() if name not in values},
+            self.upper - sum(self.coefficients[name] * v for name, v in values.items()),
+        )
+
     def check(self, parameters: Mapping[str, Parameter]) -> None:
         """Raise `ConfigError` unless it is about numeric parameters of this space."""
         for name in self.coefficients:

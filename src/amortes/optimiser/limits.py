@@ -70,7 +70,8 @@ def _penalties(fitted: Fitted) -> int:
     if count < 2 or len(rest) < 2:
         return 0
     spread = float(rest.max() - rest.min())
-    return count if float(rest.min() - worst) > DWARFED * spread else 0
+    # Without a spread there are two kinds of results, and the worse is no penalty.
+    return count if 0.0 < DWARFED * spread < float(rest.min() - worst) else 0
 
 
 def _noise(fitted: Fitted) -> float:

@@ -13,7 +13,14 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    as_completed,
+    wait,
+)
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,12 +28,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 
-from amortes.errors import ConfigError, DataError
+from amortes.errors import ConfigError, DataError, require_int
 from amortes.files import locked
 from amortes.optimiser.limits import AmortesWarning
 from amortes.optimiser.optimizer import Goal, Optimizer, Start
 from amortes.optimiser.space import Config, Space
-from amortes.optimiser.trials import Trial
+from amortes.optimiser.trials import Trial, positive
 from amortes.pretrained import AnyNetwork
 from amortes.threads import use_threads
 
@@ -71,6 +78,7 @@ def minimize(
     timeout: float | None = None,
     early_stop: float | None = None,
     errors: Literal["record", "raise"] = "record",
+    max_failures: int | None = HOPELESS,
     callback: Callback | None = None,
     progress: bool = True,
     seed: int = 0,
@@ -88,13 +96,18 @@ def minimize(
     early_stop: end when the expected gain of any further evaluation has been below this share of
         the spread (standard deviation) of the values three times in a row; 0.001 is a good choice.
     errors: what an exception in fun, or a result that is no number, does: record a failed trial,
-        or end the run. Ten failures without a success end it in any case.
+        or end the run.
+    max_failures: end when so many evaluations of this call have failed and none ever succeeded;
+        None to go on.
     callback: called with the optimiser and each finished trial; the run ends if it returns True.
     state: a file that is written after every change. If it exists, the run in it goes on: up to
         n_trials in all, first with what was under way. One call at a time may use it.
     The other arguments are those of `Optimizer`.
     """
-    _check(fun, n_trials, workers, timeout, early_stop, errors)
+    n_trials, workers = require_int("n_trials", n_trials, 1), require_int("workers", workers, 1)
+    if max_failures is not None:
+        max_failures = require_int("max_failures", max_failures, 1)
+    _check(fun, timeout, early_stop, errors)
     optimizer = Optimizer(
         space,
         goal,
@@ -110,19 +123,28 @@ def minimize(
     with alone, _progress_bar(progress) as bar, _executor(workers) as executor:
         if state is not None and Path(state).exists():
             optimizer = optimizer.resumed(state)
-        run = _Run(fun, optimizer, n_trials, early_stop, errors, callback, state)
+        run = _Run(fun, optimizer, n_trials, early_stop, errors, max_failures, callback, state)
+        if progress:
+            run.say = bar.console.print
         task = bar.add_task("", total=n_trials, note="")
         for finished in run.evaluate(executor, workers, deadline):
             bar.update(task, completed=finished, note=run.note)
     return run.result()
 
 
-def _executor(workers: int) -> Executor:
+@contextlib.contextmanager
+def _executor(workers: int) -> Iterator[Executor]:
+    """Runs evaluations; what is still under way when the block ends is left to itself."""
     if workers == 1:
-        return _Inline()
+        yield _Inline()
+        return
     count = torch.get_num_threads()
     # A worker may begin while the next suggestion is made, on one thread.
-    return ThreadPoolExecutor(workers, "amortes", initializer=use_threads, initargs=(count,))
+    pool = ThreadPoolExecutor(workers, "amortes", initializer=use_threads, initargs=(count,))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 class _Inline(Executor):
@@ -147,15 +169,20 @@ class _Run:
         n_trials: int,
         early_stop: float | None,
         errors: str,
+        max_failures: int | None,
         callback: Callback | None,
         state: str | os.PathLike[str] | None,
     ) -> None:
         self.fun, self.optimizer, self.n_trials = fun, optimizer, n_trials
         self.early_stop, self.errors, self.callback = early_stop, errors, callback
-        self.state = state
-        known = [trial.status for trial in optimizer.trials[optimizer.past :]]
-        self.finished = known.count("done") + known.count("failed")
+        self.max_failures, self.state = max_failures, state
+        known = [trial.status for trial in optimizer.trials]
         self.succeeded = "done" in known
+        known = known[optimizer.past :]
+        self.finished = known.count("done") + known.count("failed")
+        self.failures = 0  # of this call
+        self.say: Callable[[str], None] = lambda text: None
+        self.cost_refused = False
         self.negligible = 0  # results in a row after which little gain was expected
         self.message = ""
         self.last_error: Exception | None = None
@@ -192,6 +219,7 @@ class _Run:
                 self._save()
                 self.finished += 1
                 self.succeeded |= trial.status == "done"
+                self.failures += trial.status == "failed"
                 yield self.finished
                 self._consider_stopping(trial)
 
@@ -219,8 +247,7 @@ class _Run:
         error = future.exception()
         if error is None:
             try:
-                value, cost = _value_and_cost(future.result())
-                return self.optimizer.tell(trial, value, cost=cost)
+                return self._tell_result(trial, future.result())
             except DataError as refused:
                 error = refused
         if self.errors == "raise" or not isinstance(error, Exception):
@@ -236,22 +263,33 @@ class _Run:
         self.last_error = error
         return self.optimizer.tell(trial, failed=True, reason=f"{type(error).__name__}: {error}")
 
+    def _tell_result(self, trial: Trial, returned: Any) -> Trial:
+        value, cost = _value_and_cost(returned)
+        try:
+            cost = None if cost is None else positive(cost)
+        except DataError as refused:
+            cost = None  # no reason to lose the value
+            if not self.cost_refused:
+                warnings.warn(f"{refused} The value counts without it.", AmortesWarning, 2)
+            self.cost_refused = True
+        return self.optimizer.tell(trial, value, cost=cost)
+
     def _keep(self, running: dict[Future[Any], Trial]) -> None:
         """Record what is under way when the run ends by an exception: it may have cost hours."""
-        wait(running)
-        for future, trial in running.items():
+        if left := sum(not future.done() for future in running):
+            self.say(f"Waiting for {left} evaluations under way; interrupt again to leave them.")
+        for future in as_completed(running):
             if future.exception() is None:
                 with contextlib.suppress(DataError):
-                    value, cost = _value_and_cost(future.result())
-                    self.optimizer.tell(trial, value, cost=cost)
-        self._save()
+                    self._tell_result(running[future], future.result())
+            self._save()  # now: there may be no later
 
     def _consider_stopping(self, trial: Trial) -> None:
         if self.callback is not None:
             answer: Any = self.callback(self.optimizer, trial)
             if isinstance(answer, bool | np.bool_) and answer:
                 self.message = f"the callback ended the run after {self.finished} trials."
-        if self.finished >= HOPELESS and not self.succeeded:
+        if not self.succeeded and self.failures == self.max_failures:
             self.message = f"all of {self.finished} trials failed."
         if self.early_stop is None or trial.value is None:
             return
@@ -297,19 +335,9 @@ def _progress_bar(shown: bool) -> "Progress":
     )
 
 
-def _check(
-    fun: object,
-    n_trials: int,
-    workers: int,
-    timeout: float | None,
-    early_stop: float | None,
-    errors: str,
-) -> None:
+def _check(fun: object, timeout: float | None, early_stop: float | None, errors: str) -> None:
     if not callable(fun):
         raise ConfigError(f"fun: must be a function of a config, not {fun!r}.")
-    for name, count in (("n_trials", n_trials), ("workers", workers)):
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ConfigError(f"{name}: must be an int of at least 1, not {count!r}.")
     for name, number in (("timeout", timeout), ("early_stop", early_stop)):
         if number is not None and not (isinstance(number, int | float) and number > 0):
             raise ConfigError(f"{name}: must be a positive number or None, not {number!r}.")

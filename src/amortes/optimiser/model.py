@@ -56,11 +56,16 @@ class Model:
         return score
 
     def value(self, X: Tensor) -> Tensor:
-        """Expected utility of points `m x d`: `m`; a failure counts as the worst result so far."""
+        """Expected utility of points `m x d`: `m`.
+
+        Where a failure is likelier than not, it counts as the worst result so far. Elsewhere the
+        chance does not matter: it is known too roughly to weigh small differences.
+        """
         mean = self.fitted.score("mean", X)
         if self._success is None:
             return mean
-        return self._worst + self._success(X).exp() * (mean - self._worst)
+        chance = self._success(X).exp()
+        return torch.where(chance > 0.5, mean, self._worst + chance * (mean - self._worst))
 
     def _weights(self, cost: Weight | None) -> list[Weight]:
         return [weight for weight in (self._success, cost) if weight is not None]

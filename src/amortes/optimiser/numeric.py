@@ -89,6 +89,11 @@ class Float(Numeric):
         _check_log(self.log, "Float")
         if self.log and self.low <= 0:
             raise ConfigError(f"Float: log=True needs low > 0, not {self.low}.")
+        if not self._span[0] < self._span[1]:
+            raise ConfigError(
+                f"Float: the logarithms of {self.low} and {self.high} are the same number; leave "
+                f"out log=True."
+            )
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -12,7 +12,9 @@ function of the seed and the trials so far, so a saved run continues as if it ha
 """
 
 import copy
+import math
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -21,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args, overload
 import torch
 
 from amortes.acquisition import TO_THE_TOP
-from amortes.errors import ConfigError, DataError, FileError
+from amortes.device import on_cpu
+from amortes.errors import ConfigError, DataError, FileError, require_int
 from amortes.files import read_json, write_json
 from amortes.nets.base import GAINS
 from amortes.optimiser import state as states
@@ -34,6 +37,8 @@ from amortes.random import generator
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+LARGEST_LOG = math.log(sys.float_info.max)
 
 Goal = Literal["minimize", "maximize"]
 Start = Iterable[Trial | tuple[Mapping[str, Any], float] | Mapping[str, Any]]
@@ -69,6 +74,7 @@ class Optimizer:
         learned, and divide it.
     """
 
+    @on_cpu()
     def __init__(
         self,
         space: Space | Mapping[str, Any],
@@ -107,10 +113,10 @@ class Optimizer:
     @overload
     def ask(self, n: int) -> list[Trial]: ...
 
+    @on_cpu()
     def ask(self, n: int | None = None) -> Trial | list[Trial]:
         """The next trial to evaluate, or the next n, to be evaluated in parallel."""
-        if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
-            raise DataError(f"ask(n): n must be an int of at least 1, not {n!r}.")
+        n = None if n is None else require_int("ask(n)", n, 1)
         with self._lock:
             known, queue = len(self._ledger.trials), list(self._queue)
             try:
@@ -121,6 +127,7 @@ class Optimizer:
                 raise
         return asked[0] if n is None else asked
 
+    @on_cpu()
     def tell(
         self,
         trial: Trial | Mapping[str, Any],
@@ -168,6 +175,7 @@ class Optimizer:
             self._check_own(trial)
             self._ledger.withdraw(trial.number)
 
+    @on_cpu()
     def enqueue(self, config: Mapping[str, Any]) -> None:
         """Have a config tried next, before anything else that was not enqueued earlier."""
         checked = self.space.check(config)
@@ -183,6 +191,7 @@ class Optimizer:
             return [trial.copy() for trial in self._ledger.trials]
 
     @property
+    @on_cpu()
     def best(self) -> Trial:
         """The trial with the best value told; see `recommend` if values are noisy.
 
@@ -196,6 +205,7 @@ class Optimizer:
         done.sort(key=lambda trial: trial.value or 0.0, reverse=self.goal == "maximize")
         return next((t for t in done if self.space.allows(t.config)), done[0]).copy()
 
+    @on_cpu()
     def recommend(self, *, level: float = 0.9) -> Recommendation:
         """The config with the best posterior mean, evaluated before or not."""
         if not 0 < level < 1:
@@ -211,6 +221,7 @@ class Optimizer:
                 lower, upper = predicted.icdf(tails[:, None]).flatten().tolist()
         return Recommendation(config, float(predicted.mean), lower, upper, level)
 
+    @on_cpu()
     def importance(self) -> dict[str, float]:
         """The share of each parameter in how the posterior mean varies, largest first."""
         with self._lock:
@@ -219,6 +230,7 @@ class Optimizer:
                 fitted.posterior_mean, self.space, generator(self._suggester.seed_for("importance"))
             )
 
+    @on_cpu()
     def expected_gain(self) -> float:
         """The largest expected improvement any config offers, in the units of the values.
 
@@ -227,8 +239,9 @@ class Optimizer:
         with self._lock:
             model = self._suggester.model()
             found = model.search(model.gain("logei"), seed=self._suggester.seed_for("gain"))
-            return float(torch.tensor(found.value).exp())
+            return math.exp(min(found.value, LARGEST_LOG))
 
+    @on_cpu()
     def plot(self) -> "Figure":
         """A figure: the values told, and the predictive along each parameter."""
         # Matplotlib takes as long to import as everything of ours together.
@@ -265,6 +278,7 @@ class Optimizer:
             }
 
     @classmethod
+    @on_cpu()
     def from_state(
         cls,
         state: Mapping[str, Any],

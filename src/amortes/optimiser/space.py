@@ -67,8 +67,10 @@ class Space:
         for constraint in constraints:
             if not isinstance(constraint, Linear):
                 raise ConfigError(f"constraints: expected Linear(...), not {constraint!r}.")
+        constraints = tuple(constraint.given(self.fixed) for constraint in constraints)
+        for constraint in constraints:
             constraint.check(self.free)
-        object.__setattr__(self, "constraints", tuple(constraints))
+        object.__setattr__(self, "constraints", constraints)
         if self.pool is not None:
             self._admit(self.pool)
 

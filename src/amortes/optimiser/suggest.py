@@ -1,7 +1,7 @@
 """Which config to evaluate next, given a ledger of trials.
 
-1. Until there are `initial` results (or trials under way), and until there is any result at all:
-   the next unused point of a scrambled Sobol sequence.
+1. Until there are `initial` results, failures or trials under way, and until there is any result
+   at all: the next unused point of a scrambled Sobol sequence.
 2. Then the maximiser of the acquisition of the network fitted to all results, weighed by the
    chance of success and the cost. No config comes twice, until there is no other.
 
@@ -16,7 +16,7 @@ from typing import Any
 from torch import Tensor
 
 from amortes.acquisition.pool import is_among
-from amortes.errors import ConfigError, DataError
+from amortes.errors import ConfigError, DataError, require_int
 from amortes.nets.base import Network
 from amortes.optimiser.design import Fixed, sample, spread
 from amortes.optimiser.limits import AmortesWarning, departures
@@ -56,10 +56,7 @@ class Suggester:
         check_acquisition(acquisition)
         if initial is None:
             initial = min(ledger.space.d + 1, MOST_INITIAL)
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-            raise ConfigError(f"seed: must be an int of at least 0 and below 2**63, not {seed!r}.")
-        if isinstance(initial, bool) or not isinstance(initial, int) or initial < 1:
-            raise ConfigError(f"initial: must be an int of at least 1, not {initial!r}.")
+        seed, initial = require_int("seed", seed, 0), require_int("initial", initial, 1)
         if cost is not None and not callable(cost):
             raise ConfigError(f"cost: must be a function of the config, not {cost!r}.")
         self.network, self.ledger, self.space = network, ledger, ledger.space
@@ -73,9 +70,9 @@ class Suggester:
     def next(self, given: Mapping[str, Any] | None = None) -> Config:
         """The config to evaluate next, among those with the given values of some parameters."""
         fixed = self.space.coordinates(given or {})
-        done, pending = self.ledger.having("done"), self.ledger.having("pending")
+        done = self.ledger.having("done")
         x = None
-        if not done or len(done) + len(pending) < self.initial:
+        if not done or len(self.ledger.having("done", "failed", "pending")) < self.initial:
             x = self._unused(fixed)
             if x is None and not done:
                 self._warn_exhausted()

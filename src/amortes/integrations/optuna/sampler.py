@@ -11,20 +11,18 @@ trial numbers, which the storage makes unique, keep random choices apart. A tria
 worker is just choosing parameters for is imagined to get those that the network would choose.
 """
 
-import contextlib
 import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import torch
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from amortes.errors import ConfigError
+from amortes.device import on_cpu
+from amortes.errors import ConfigError, require_int
 from amortes.integrations.optuna.history import Plan, known, record, undecided
 from amortes.integrations.optuna.structure import Distributions, Structure
 from amortes.integrations.optuna.translate import Translation, constant
@@ -69,8 +67,10 @@ class AmortesSampler(BaseSampler):
         independent_sampler: BaseSampler | None = None,
     ) -> None:
         check_acquisition(acquisition)
-        seed = _checked_int("seed", seed, 0)
-        n_startup_trials = _checked_int("n_startup_trials", n_startup_trials, 1)
+        if seed is not None:
+            seed = require_int("seed", seed, 0)
+        if n_startup_trials is not None:
+            n_startup_trials = require_int("n_startup_trials", n_startup_trials, 1)
         if not isinstance(independent_sampler, BaseSampler | None):
             raise ConfigError(
                 f"independent_sampler: must be a sampler of Optuna, not {independent_sampler!r}."
@@ -209,7 +209,7 @@ class AmortesSampler(BaseSampler):
         """Parameters, with the values of those that the trial has; remembered as its plan."""
         plans = self._plans_of(study)
         others = [other for other in trials if other.number != trial.number]
-        with _on_cpu():
+        with on_cpu():
             translation = Translation(structure)
             suggester = self._suggester(study, translation, others, plans, partial)
             if imagine:
@@ -243,7 +243,7 @@ class AmortesSampler(BaseSampler):
 
     def _draw(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
         """A uniform value, a function of the seed, the trial and the name."""
-        with _on_cpu():
+        with on_cpu():
             translation = Translation(Structure({name: distribution}, {}))
             rng = generator(self._seed, trial.number, hashed(name))
             config = translation.space.decode(sample(translation.space, 1, rng)[0])
@@ -267,23 +267,5 @@ def _check_single_objective(study: Study) -> None:
         )
 
 
-def _checked_int(name: str, value: Any, least: int) -> int | None:
-    """An integer of any library's type as Python's."""
-    if value is None:
-        return None
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    number = int(value) if whole else -1
-    if not least <= number < 2**63:
-        raise ConfigError(f"{name}: must be an int of at least {least} or None, not {value!r}.")
-    return number
-
-
 def _any_seed() -> int:
     return secrets.randbits(32)
-
-
-def _on_cpu() -> contextlib.AbstractContextManager[Any]:
-    """Tensors are made on the CPU, also if the user's objective has moved the default elsewhere."""
-    # The context slows every operation down a little: only where it is needed.
-    away = torch.get_default_device().type != "cpu"
-    return torch.device("cpu") if away else contextlib.nullcontext()
