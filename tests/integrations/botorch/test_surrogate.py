@@ -5,6 +5,7 @@ import pytest
 import torch
 from botorch.acquisition import (
     LogExpectedImprovement,
+    qKnowledgeGradient,
     qLogExpectedImprovement,
     qLogNoisyExpectedImprovement,
 )
@@ -208,6 +209,11 @@ def test_rounding_of_single_precision_is_not_outside(network: KernelNetwork) -> 
     assert model.posterior(X).mean.isfinite().all()
     with pytest.raises(DataError, match=r"outside its bounds 10000\.3 to 10001\.3"):
         model.posterior(X + 0.1)
+
+
+def test_fantasies_are_refused(model: Surrogate) -> None:
+    with pytest.raises(UnsupportedError, match="JES looks ahead by itself"):
+        qKnowledgeGradient(model, num_fantasies=2)(X_NEW[None, :3])
 
 
 def test_points_that_are_none(model: Surrogate) -> None:

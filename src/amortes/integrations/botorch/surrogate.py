@@ -113,6 +113,13 @@ class Surrogate(Model):  # type: ignore[misc]
             model.fitted = model.fitted.hinted(*old.told)
         return model
 
+    def fantasize(self, *args: Any, **kwargs: Any) -> "Surrogate":
+        """Refused: a model is of one dataset, and fantasies are a batch of them."""
+        raise UnsupportedError(
+            "a Surrogate does not fantasize, so look-ahead acquisitions such as "
+            "qKnowledgeGradient do not work on it; JES looks ahead by itself."
+        )
+
     def condition_on_optimum(
         self, x: ArrayLike | Tensor | None = None, f: Tensor | float | None = None
     ) -> "Surrogate":
