@@ -44,9 +44,12 @@ def test_states_become_results_failures_and_pending_points(translation: Translat
         trial(3, TrialState.FAIL, params),
         trial(4, TrialState.RUNNING, params),
         trial(5, TrialState.WAITING, {}),
+        trial(6, TrialState.PRUNED, params),
     ]
+    trials[6].intermediate_values = {1: 0.7}
     ledger = record(translation, trials, {})
-    assert [t.status for t in ledger.trials] == ["done", "failed", "failed", "failed", "pending"]
+    statuses = [t.status for t in ledger.trials]
+    assert statuses == ["done", "failed", "failed", "failed", "pending", "pending"]
     assert ledger.values().tolist() == [3.0]
     assert ledger.trials[0].config == {"x": 0.5, "n": 1}  # one step above the lowest
 

@@ -218,6 +218,25 @@ def test_failed_and_pruned_regions_are_avoided(make: Make) -> None:
     assert study.best_value < -0.45
 
 
+def test_pruned_trials_do_not_drive_others_away(make: Make) -> None:
+    late = []
+
+    def objective(trial: Trial) -> float:
+        value = hill(trial)
+        late.append(value)
+        for step in range(1, 6):
+            trial.report(value + 1 / step, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return value
+
+    study = optuna.create_study(sampler=make(), pruner=optuna.pruners.PercentilePruner(10.0))
+    study.optimize(objective, n_trials=22)
+    # Close to the optimum many are pruned.
+    assert sum(trial.state == TrialState.PRUNED for trial in study.trials) >= 5
+    assert median(late[14:]) < 1e-2
+
+
 def test_values_that_are_no_numbers_do_no_harm(make: Make) -> None:
     bad = iter([math.inf, -math.inf, math.nan, 1e300, 1.0, 1.0, 1.0])
     study = run(make(), lambda trial: hill(trial) + next(bad), 7)

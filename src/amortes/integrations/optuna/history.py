@@ -2,8 +2,11 @@
 
     complete         a result; a failure if it is not finite, or violates a constraint, of which
                      `trial.set_constraint` says by how much
-    failed, pruned   a failure. A pruned trial has no value that compares with those of complete
-                     ones, but it says that its surroundings are not worth finishing.
+    failed           a failure, and so is a trial that was pruned without having reported anything
+    pruned           pending for ever: it has no value that compares with those of complete trials,
+                     but one need not look there again. As failures, which accumulate around the
+                     optimum if a pruner is strict, they would drive trials away from it
+                     (docs/log.md, 2026-11-17, "Pruned trials").
     running          pending, with the parameters suggested so far or planned in this process
 
 Trials without some parameter of the space, with another distribution for it, or with a value
@@ -54,7 +57,7 @@ def record(
         if trial.state == TrialState.COMPLETE:
             outcome = Outcome.of(trial.value, None, False, None, _violation(trial))
             ledger.close(opened.number, outcome)
-        elif trial.state.is_finished():
+        elif trial.state == TrialState.FAIL or _is_refused(trial):
             ledger.close(opened.number, Outcome.of(None, None, True, None))
     return ledger
 
@@ -101,6 +104,11 @@ def _violation(trial: FrozenTrial) -> float | None:
     constraints: Mapping[str, float] = getattr(trial, "constraints", {})  # since Optuna 5
     worst = max(constraints.values(), default=None)
     return None if worst is None else min(max(worst, -LARGEST), LARGEST)
+
+
+def _is_refused(trial: FrozenTrial) -> bool:
+    """Whether the objective pruned a trial at once, as many do with configs that cannot work."""
+    return trial.state == TrialState.PRUNED and not trial.intermediate_values
 
 
 def _is_recent(trial: FrozenTrial, now: FrozenTrial) -> bool:

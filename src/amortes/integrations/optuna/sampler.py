@@ -44,8 +44,9 @@ class AmortesSampler(BaseSampler):
 
     For one objective, minimised or maximised, and any search space: linear, logarithmic, stepped
     and categorical parameters, conditional ones too. Safe with `n_jobs` and with several processes
-    on one storage. Failed and pruned trials, and values that are not finite, are not learned from,
-    but where they accumulate is avoided.
+    on one storage. Failed trials, and values that are not finite, are not learned from, but where
+    they accumulate is avoided; where trials were pruned is not looked at again. Constraints that
+    the objective sets (`trial.set_constraint`, since Optuna 5) are learned.
 
     acquisition: pes, mes or jes (information about the optimum), ei or logei.
     seed: default a random one.
