@@ -8,7 +8,8 @@ from amortes.nets.kernel import columns
 from amortes.nets.kernel.columns import Columns
 from amortes.nets.kernel.conditioning import Conditioned, condition
 from amortes.nets.kernel.particles import ParticleConfig, infer_particles
-from amortes.nets.kernel.peak import Peak, Rivals, peak_at
+from amortes.nets.kernel.peak import Peak, peak_at
+from amortes.nets.kernel.rivals import Rivals
 from amortes.prior.gp import PRIORS, Kernel
 from amortes.prior.tasks import TaskBatch
 from tests.nets.kernel.test_peak import rivals

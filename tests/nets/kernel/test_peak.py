@@ -8,7 +8,8 @@ from torch import Tensor
 from amortes.nets.kernel.conditioning import Conditioned, condition
 from amortes.nets.kernel.known import Known
 from amortes.nets.kernel.particles import ParticleConfig, infer_particles
-from amortes.nets.kernel.peak import Peak, Rivals, peak_at
+from amortes.nets.kernel.peak import Peak, peak_at
+from amortes.nets.kernel.rivals import Rivals
 from amortes.prior.gp import PRIORS, GPPrior
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 
@@ -273,12 +274,3 @@ def test_places_are_independent_of_each_other(task: TaskBatch) -> None:
         alone = peak_at(conditioned, among, places[None, i : i + 1].expand(3, 1, 2))
         assert torch.allclose(alone.observe_highest(2)[..., 0], log_probability[..., i])
         assert torch.allclose(alone.known().mix[:, :, 0], together.known().mix[:, :, i])
-
-
-def test_some_of_the_rivals(task: TaskBatch) -> None:
-    among = rivals(conditioned_on(task), task.X)
-    index = torch.tensor([[4, 0, 5]] * 3)
-    few = among.take(index)
-    assert torch.equal(few.X, among.X[:, [4, 0, 5]])
-    assert torch.equal(few.covariance, among.covariance[:, :, [4, 0, 5]][..., [4, 0, 5]])
-    assert torch.equal(few.moments.whitened, among.moments.whitened[..., [4, 0, 5]])

@@ -26,7 +26,7 @@ from torch.autograd.function import once_differentiable
 
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned
 from amortes.nets.kernel.known import Known, Places
-from amortes.nets.kernel.peak import Rivals
+from amortes.nets.kernel.rivals import Rivals
 from amortes.prior.kernels import correlation, radial_curvature, radial_slope
 
 CHUNK = 1 << 18

@@ -21,7 +21,7 @@ from amortes.nets.distributions.normal import log_normal
 from amortes.nets.kernel.conditioning import Conditioned
 from amortes.nets.kernel.optima import Draws, choose_draws, refine
 from amortes.nets.kernel.particles import normal_points
-from amortes.nets.kernel.peak import Rivals
+from amortes.nets.kernel.rivals import Rivals
 from amortes.prior.newton import Optimum, starting_points
 
 # Chosen by the gain in log-likelihood from hints: docs/log.md, 2026-11-15.

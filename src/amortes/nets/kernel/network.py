@@ -2,6 +2,7 @@
 
 particles     hyperparameter posterior, of which `hyper_posterior` has the density
 conditioning  exact posterior per particle
+rivals        points that may be the maximum instead
 peak          the posterior given that the maximum is at x*
 known         the same at queries
 landmarks     candidate optima, draws of the maximum among them
