@@ -61,3 +61,8 @@ def test_numbers_of_numpy_are_found_but_bools_are_not_integers() -> None:
     assert type(parameter.choices[2]) is float
     with pytest.raises(DataError, match="True is not one of"):
         parameter.check(True)
+
+
+def test_arrays_of_choices() -> None:
+    assert Ordinal(np.linspace(0, 1, 3)) == Ordinal([0.0, 0.5, 1.0])
+    assert Categorical(np.array(["a", "b"])) == Categorical(["a", "b"])

@@ -1,3 +1,4 @@
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,13 @@ def test_json_values_are_plain(value: Any) -> None:
     assert plain(value, "v") is value
 
 
-@pytest.mark.parametrize("value", [(1, 2), {1: 2}, float("nan"), object(), [(1,)], np.ones(2)])
+class Size(StrEnum):
+    SMALL = "s"
+
+
+@pytest.mark.parametrize(
+    "value", [(1, 2), {1: 2}, float("nan"), object(), [(1,)], np.ones(2), Size.SMALL, [Size.SMALL]]
+)
 def test_other_values_are_not(value: Any) -> None:
     with pytest.raises(ConfigError, match=r"v .* is not a JSON value"):
         plain(value, "v")

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+import numpy as np
 from torch import Tensor
 
 from amortes.errors import ConfigError, DataError
@@ -30,8 +31,10 @@ class Choices(Parameter):
 
     choices: tuple[Any, ...]
 
-    def __init__(self, choices: Sequence[Any]) -> None:
+    def __init__(self, choices: Sequence[Any] | np.ndarray) -> None:
         kind = type(self).__name__
+        if isinstance(choices, np.ndarray):
+            choices = choices.tolist()
         if isinstance(choices, str | bytes) or not isinstance(choices, Sequence):
             raise ConfigError(f"{kind}: choices must be a list of values, not {choices!r}.")
         object.__setattr__(self, "choices", tuple(plain(c, f"{kind}: choice") for c in choices))

@@ -56,13 +56,15 @@ def plain(value: Any, what: str) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     try:
-        same = json.loads(json.dumps(value, allow_nan=False)) == value
+        # By their texts: a member of an enumeration of strings equals one, but is none.
+        same = repr(json.loads(json.dumps(value, allow_nan=False))) == repr(value)
     except (TypeError, ValueError):
         same = False
     if not same:
         raise ConfigError(
             f"{what} {value!r} is not a JSON value (a finite number, string, bool, None, or a "
-            f"list or dict of these; tuples would come back as lists)."
+            f"list or dict of these); tuples would come back as lists, members of an Enum as their "
+            f"values."
         )
     return value
 
