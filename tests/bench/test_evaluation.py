@@ -18,7 +18,7 @@ from amortes.bench.evaluation import (
 )
 from amortes.bench.problems.prior import PriorFunction, label
 from amortes.bench.sweep import Progress
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, FileError
 from amortes.prior.engines import local_engine
 from amortes.prior.gp import named_prior
 from tests.bench.fake import fake_method
@@ -202,9 +202,12 @@ def test_runs_of_other_code_are_counted(
     assert other_code(rows) == {f"{amortes.__version__}, commit {then}": 2 * 3}
 
 
-def test_unknown_methods_are_found_before_anything_runs(tmp_path: Path) -> None:
-    one = setting(tmp_path, methods=("jes", "jez"))
+def test_unknown_methods_and_damaged_weights_are_found_before_anything_runs(tmp_path: Path) -> None:
+    one = setting(tmp_path, methods=("random", "jez"))
     with pytest.raises(ConfigError, match="not 'jez'"):
+        evaluate_optimisation(one, engine=HERE, cache=tmp_path / "cache")
+    one = setting(tmp_path, methods=("random", "logei"))
+    with pytest.raises(FileError, match=r"w\.safetensors"):
         evaluate_optimisation(one, engine=HERE, cache=tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
 

@@ -49,3 +49,13 @@ def test_damaged_files_are_told(tmp_path: Path) -> None:
     target.write_bytes(b"not compressed")
     with pytest.raises(FileError, match="is damaged"):
         load_results(target)
+
+
+def test_files_without_results_are_refused(tmp_path: Path) -> None:
+    file, target = tmp_path / "other.csv", tmp_path / "packed.csv.gz"
+    file.write_text("problem,seed\nbranin,0\n")
+    with pytest.raises(FileError, match=r"other\.csv lacks the columns d, method, iteration, val"):
+        pack([file], target)
+    with pytest.raises(FileError, match=r"results\.csv has no results"):
+        pack([sweep(tmp_path / "empty")], target)
+    assert not target.exists()

@@ -97,22 +97,11 @@ def test_a_longer_run_counts_a_shorter_or_damaged_one_does_not(tmp_path: Path) -
     [file] = (tmp_path / "runs").iterdir()
     file.write_text("something else\n")
     assert not folder.finished(run)
+    header, *lines = text_of(run).splitlines()
+    file.write_text("\n".join([header.removesuffix(",weights"), *lines]) + "\n")
+    assert not folder.finished(run)
     assert folder.weights() == {}
     assert table(folder.merge()) == []
-
-
-def test_runs_from_before_weights_were_recorded(tmp_path: Path) -> None:
-    folder, run, new = ResultsFolder(tmp_path), run_of(), run_of(seed=1)
-    header, *lines = text_of(run).splitlines()
-    old = [header.removesuffix(",weights"), *(line.removesuffix(",0a1b") for line in lines)]
-    folder.put(run, "\n".join(old) + "\n")
-    assert folder.finished(run)
-    assert folder.weights() == {"random": {""}}
-    folder.put(new, text_of(new))
-    assert folder.weights() == {"random": {"", "0a1b"}}
-    rows = folder.rows()
-    assert table(folder.merge()) == as_text(rows)
-    assert [row["weights"] for row in rows] == [""] * 3 + ["0a1b"] * 3
 
 
 def test_success_forgets_failure(tmp_path: Path) -> None:

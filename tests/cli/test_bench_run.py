@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from amortes.bench.problems.registry import PROBLEMS
 from amortes.bench.suites import SUITES
 from amortes.cli.bench import bench
 from amortes.cli.bench_run import SUITES as NAMES
+from amortes.cli.bench_run import _kind
 from amortes.cli.console import EXIT_FAILED_CHECK, EXIT_USAGE
 from amortes.errors import ConfigError, FileError
 from tests.bench.fake import fake_method
@@ -58,19 +60,16 @@ def test_failures_are_shown_and_retried(tmp_path: Path) -> None:
     assert invoke(*options, "--retry-failed").exit_code == 0
 
 
-def test_what_is_known_of_the_weights_is_said(
+def test_weights_that_have_changed_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ["--problems", "branin", "--methods", "slow", "--iterations", "3"]
     options += ["--out", str(tmp_path / "out")]
-    invoke(*options, "--seeds", "0")
     monkeypatch.setenv("AMORTES_TEST_WEIGHTS", "old")
-    result = invoke(*options, "--seeds", "0-1")
-    assert "from before weights were recorded" in result.stderr
-    assert "unknown: slow" in result.stderr
+    invoke(*options, "--seeds", "0")
     monkeypatch.setenv("AMORTES_TEST_WEIGHTS", "new")
     with pytest.raises(ConfigError, match=r"slow \(then old, now new\)"):
-        invoke(*options, "--seeds", "0-2")
+        invoke(*options, "--seeds", "0-1")
 
 
 def test_wrong_use_is_found_before_anything_runs(tmp_path: Path) -> None:
@@ -91,8 +90,20 @@ def test_wrong_use_is_found_before_anything_runs(tmp_path: Path) -> None:
         invoke("--problems", "brannin", "--out", out)
     with pytest.raises(FileError, match="nope"):
         invoke("--suite", "mini", "--methods", "random,slow@nope", "--out", out)
+    for problems, most in (("branin,ackley8", 8), ("branin,sklearn-forest-diabetes", 6)):
+        options = ["--problems", problems, "--methods", "random", "--out", out]
+        with pytest.raises(ConfigError, match=rf"has {most} initial points.* {most - 1} are too"):
+            invoke(*options, "--iterations", most - 1)
     assert not out.exists()
 
 
 def test_all_suites_are_offered() -> None:
     assert tuple(SUITES) == NAMES
+
+
+def test_one_large_table_of_each_size_is_loaded() -> None:
+    kinds = {problem: _kind(problem) for problem in PROBLEMS}
+    large = {kind for problem, kind in kinds.items() if problem.startswith(("hpob", "lcbench"))}
+    spaces = {f"hpob-{space}" for space in ("5527", "5891", "7609", "5965", "5971")}
+    assert large == {*spaces, "lcbench", "lcbench-fashion"}
+    assert all(kind == problem for problem, kind in kinds.items() if kind not in large)

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from amortes.cli.bench import bench
-from amortes.errors import ConfigError, FileError
+from amortes.errors import ConfigError
 
 pytest.importorskip("botorch")
 QUICK = ["search", "--dims", "1", "--points", "3", "--datasets", "1"]
@@ -26,11 +26,20 @@ def test_other_weights_and_scores() -> None:
     assert "within" in result.stdout
 
 
+def test_gains_must_be_trained(fake_weights: tuple[Path, Path]) -> None:
+    base = str(fake_weights[0])
+    result = CliRunner().invoke(bench, [*QUICK, base])
+    assert isinstance(result.exception, ConfigError)
+    assert "no trained gains" in str(result.exception)
+    assert CliRunner().invoke(bench, [*QUICK, base, "--score", "logei"]).exit_code == 0
+
+
 def test_wrong_usage(tmp_path: Path) -> None:
     assert CliRunner().invoke(bench, ["search", "--dims", "2,x"]).exit_code == 2
     assert CliRunner().invoke(bench, ["search", "--score", "nei"]).exit_code == 2
     result = CliRunner().invoke(bench, [*QUICK, str(tmp_path / "none.safetensors")])
-    assert isinstance(result.exception, FileError)
+    assert isinstance(result.exception, ConfigError)
+    assert "no file" in str(result.exception)
     result = CliRunner().invoke(bench, ["search", "--dims", "99"])
     assert isinstance(result.exception, ConfigError)
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 import amortes
 from amortes.bench import environment, evaluation
 from amortes.cli.console import EXIT_FAILED_CHECK, EXIT_USAGE
-from amortes.cli.evaluate import evaluate
+from amortes.cli.evaluate_bo import bo
 from amortes.errors import FileError
 from amortes.training.export import export
 from amortes.training.loop import train
@@ -42,7 +42,7 @@ def methods(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def invoke(*arguments: object) -> Result:
-    result = CliRunner().invoke(evaluate, ["bo", *map(str, arguments), "--workers", "1"])
+    result = CliRunner().invoke(bo, [*map(str, arguments), "--workers", "1"])
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result

@@ -48,3 +48,10 @@ def test_base_alone_is_said_to_have_no_gains(runs: tuple[Path, Path], tmp_path: 
 def test_no_run(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="not the folder of a run"):
         invoke(tmp_path, "-o", tmp_path / "f")
+
+
+def test_scores_must_be_an_object(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "scores.json").write_text('[{"excess": 0.25}]')
+    with pytest.raises(FileError, match=r"scores\.json: expected a JSON object of .* not a list"):
+        invoke(runs[1], "-o", tmp_path / "f", "--scores", tmp_path / "scores.json")
+    assert not (tmp_path / "f").exists()

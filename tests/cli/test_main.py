@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 import amortes.cli
 from amortes import __version__
-from amortes.cli import COMMANDS, app, main
+from amortes.cli import COMMANDS, GO_ON, app, main
 from amortes.errors import DataError
 
 
@@ -21,7 +21,8 @@ def test_help_teaches_with_examples(words: list[str]) -> None:
 def test_help_does_not_wait_for_torch() -> None:
     code = (
         "import sys; from click.testing import CliRunner; from amortes.cli import app;"
-        "CliRunner().invoke(app, ['--help']); CliRunner().invoke(app, ['prior', '--help']);"
+        "[CliRunner().invoke(app, [*words, '--help']) for words in"
+        " ([], ['prior'], ['train'], ['bench'], ['evaluate'])];"
         "print('torch' in sys.modules)"
     )
     result = subprocess.run(
@@ -41,7 +42,8 @@ def test_the_package_runs_as_a_module() -> None:
     [
         (DataError("y has [ray] NaN"), 3, "y has [ray] NaN"),
         (PermissionError(13, "Permission denied", "/out"), 3, "Permission denied: '/out'"),
-        (KeyboardInterrupt(), 130, "again to go on"),
+        (KeyboardInterrupt(), 130, "Interrupted."),
+        (click.Abort(), 130, "Interrupted."),
         (click.UsageError("no such option"), 2, "no such option"),
         (None, 0, ""),
     ],
@@ -63,3 +65,36 @@ def test_exit_codes(
         main()
     assert stop.value.code == code
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "goes_on"),
+    [
+        ("train base --run r", True),
+        ("bench run --suite mini", True),
+        ("evaluate bo k", True),
+        ("optimize --space s", True),
+        ("prior bench", False),
+        ("bench latency", False),
+        ("bench search", False),
+        ("demo --seeds 1", False),
+        ("evaluate figure k", False),
+    ],
+)
+def test_commands_that_go_on_say_so_when_interrupted(
+    words: str, goes_on: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fake(standalone_mode: bool) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(amortes.cli, "app", fake)
+    monkeypatch.setattr(sys, "argv", ["amortes", *words.split()])
+    with pytest.raises(SystemExit):
+        main()
+    assert ("again to go on" in capsys.readouterr().err) == goes_on
+
+
+def test_the_commands_that_go_on_exist() -> None:
+    for words in GO_ON:
+        result = CliRunner().invoke(app, [*words.split(), "--help"])
+        assert result.exit_code == 0, words

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from amortes.cli.console import EXIT_FAILED_CHECK, EXIT_USAGE
-from amortes.cli.prior_corpus import format_ranges, generate, parse_ranges, verify
+from amortes.cli.prior_corpus import generate, verify
 from amortes.errors import ConfigError, FileError
 
 SMALL = ["--dims", "1-2", "--shard-size", "32"]
@@ -27,21 +27,6 @@ def run(command: click.Command, *arguments: object) -> Result:
 
 def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def parse(text: str) -> tuple[int, ...] | None:
-    command = click.Command("x")
-    return parse_ranges(click.Context(command), click.Option(["--dims"]), text)
-
-
-def test_ranges() -> None:
-    assert parse("3") == (3,)
-    assert parse("0,7-9,4,8") == (0, 4, 7, 8, 9)
-    assert format_ranges([9, 0, 4, 7, 8]) == "0,4,7-9"
-    assert parse(format_ranges(range(12))) == tuple(range(12))
-    for bad in ("", "x", "1-", "-2", "4-1", "1,,2"):
-        with pytest.raises(click.BadParameter):
-            parse(bad)
 
 
 def test_generate_then_go_on_without_options(tmp_path: Path) -> None:

@@ -36,11 +36,12 @@ def test_the_seed_decides_for_every_kind(kind: str, config: Any, name: str) -> N
     assert torch.equal(before, torch.random.get_rng_state())
 
 
-def test_the_seed_that_configurations_of_transformers_had_is_ignored() -> None:
-    values = {"width": 8, "heads": 2, "seed": 3}
+def test_configurations_are_read_for_every_kind() -> None:
+    values = {"width": 8, "heads": 2}
     assert read_config("transformer", values) == TransformerConfig(width=8, heads=2)
-    with pytest.raises(ConfigError, match=r"config\.seed: no such setting"):
-        read_config("kernel", {"seed": 3})
+    for kind in ("kernel", "transformer"):
+        with pytest.raises(ConfigError, match=r"config\.seed: no such setting"):
+            read_config(kind, {"seed": 3})
 
 
 def test_unknown_kind_lists_those_there_are() -> None:

@@ -6,12 +6,10 @@ import pytest
 import torch
 
 from amortes.errors import ConfigError, FileError
-from amortes.files import write_json
 from amortes.training.learner import Learner
-from amortes.training.recipes import recipe
 from amortes.training.run import Progress, Run, locked
 from amortes.training.stages import initial_network
-from tests.training.fake import PRIOR, FakeConfig, fake_recipe
+from tests.training.fake import FakeConfig, fake_recipe
 
 
 def learner(**changes: Any) -> Learner:
@@ -35,14 +33,6 @@ def test_same_recipe_goes_on_another_is_refused(tmp_path: Path) -> None:
         Run.start(tmp_path, fake_recipe(), corpus="abc")
     with pytest.raises(ConfigError, match="teacher: None -> abc"):
         Run.start(tmp_path, fake_recipe(), teacher="abc")
-
-
-def test_runs_of_transformers_that_had_a_seed_go_on(tmp_path: Path) -> None:
-    chosen = recipe("transformer", "base", PRIOR)
-    run = Run.start(tmp_path, chosen)
-    run.config["recipe"]["config"]["seed"] = 0
-    write_json(tmp_path / "config.json", run.config)
-    assert Run.start(tmp_path, chosen).recipe == chosen
 
 
 def test_base_may_have_learnt_more(tmp_path: Path) -> None:

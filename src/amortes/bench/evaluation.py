@@ -21,7 +21,7 @@ from typing import Any
 import amortes
 from amortes.bench.environment import commit
 from amortes.bench.problems.prior import PriorFunction, label
-from amortes.bench.protocol import MethodFactory
+from amortes.bench.protocol import MethodFactory, weights_digest
 from amortes.bench.results import ResultsFolder, Run
 from amortes.bench.sweep import Progress, named_method, sweep
 from amortes.errors import ConfigError
@@ -105,8 +105,8 @@ def evaluate_optimisation(
     progress: Callable[[Progress], None] = lambda heard: None,
 ) -> tuple[list[dict[str, Any]], list[Path]]:
     """Make the runs that are missing; rows of all of them, and tracebacks of those that failed."""
-    for name in setting.methods:  # an unknown one is found now rather than in every run
-        _method(str(setting.weights), name)
+    for name in setting.methods:  # what none of its runs could do is found before the first
+        weights_digest(_method(str(setting.weights), name))
     root = cache_folder(cache)
     ours = [name for name in setting.methods if name in ACQUISITIONS]
     others = [name for name in setting.methods if name not in ACQUISITIONS]

@@ -28,7 +28,7 @@ from typing import Any
 
 from torch import Tensor
 
-from amortes.acquisition.fitted import Fitted
+from amortes.acquisition.tail import fit_robustly
 from amortes.bench.methods.registry import method_factory
 from amortes.bench.protocol import MethodFactory, Problem
 from amortes.nets.base import Network
@@ -148,7 +148,7 @@ def ours(network: Network[Any]) -> Method:
         space = {name: Float(0.0, 1.0) for name in names}
         optimizer = Optimizer(space, "maximize", seed=seed, start=results, network=network)
         begin = time.perf_counter()
-        Fitted(network, X, y)
+        fit_robustly(network, X, y, maximise=True)
         fit = time.perf_counter() - begin
         with warnings.catch_warnings():
             # That there are more results than the network was trained for, once for each dataset.

@@ -11,7 +11,14 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from amortes.bench.report.results import NEEDED, OPTIONAL, SECONDS, open_table, tables
+from amortes.bench.report.results import (
+    NEEDED,
+    OPTIONAL,
+    SECONDS,
+    check_columns,
+    open_table,
+    tables,
+)
 from amortes.errors import FileError
 from amortes.files import atomic_path
 
@@ -44,11 +51,17 @@ def pack(sources: Sequence[Path], target: str | os.PathLike[str]) -> int:
 
 def _rows(path: Path) -> Iterable[dict[str, str]]:
     with open_table(path) as file:
-        for row in csv.DictReader(file):
+        reader = csv.DictReader(file)
+        check_columns(path, reader.fieldnames or ())
+        empty = True
+        for row in reader:
+            empty = False
             try:
                 yield {name: _short(name, row.get(name) or "") for name in COLUMNS}
             except ValueError as error:
                 raise FileError(f"{path} has a line that is no result: {error}.") from error
+        if empty:
+            raise FileError(f"{path} has no results: there is nothing below its header.")
 
 
 def _short(name: str, text: str) -> str:

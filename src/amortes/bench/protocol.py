@@ -66,7 +66,7 @@ class MethodFactory(Protocol):
     """Makes a method for one run."""
 
     def __call__(self, problem: Problem, seed: int) -> Method:
-        """`problem` tells d, the pool, and for oracles nothing else may be used."""
+        """`problem` tells d, pool, noise and name; its values and best are not to be looked at."""
         ...
 
 

@@ -58,7 +58,6 @@ COLUMNS = (
     "commit",
     "weights",
 )
-_WITHOUT_WEIGHTS = COLUMNS[:-1]  # of runs from before weights were recorded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +127,7 @@ class ResultsFolder:
         return max((int(row["iteration"]) for row in rows), default=0)
 
     def weights(self) -> dict[str, set[str]]:
-        """Digests of the weights that the runs of each method were made with; empty if unknown."""
+        """Digests of the weights that the runs of each method were made with; empty for none."""
         digests: dict[str, set[str]] = defaultdict(set)
         for path in self._run_files():
             for row in itertools.islice(self._rows(path), 1):  # all rows of a run say the same
@@ -170,8 +169,6 @@ class ResultsFolder:
                 header, _, rows = text.partition("\n")
                 if header == ",".join(COLUMNS):
                     file.write(rows)
-                elif header == ",".join(_WITHOUT_WEIGHTS):
-                    file.write(rows.replace("\n", ",\n"))
         return target
 
     def clear_temporary(self) -> None:
@@ -199,12 +196,8 @@ class ResultsFolder:
             return
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.DictReader(file)
-            if tuple(reader.fieldnames or ()) in (COLUMNS, _WITHOUT_WEIGHTS):
-                yield from map(_whole, reader)
-
-
-def _whole(row: Mapping[str, str]) -> dict[str, str]:
-    return {**row, "weights": row.get("weights", "")}
+            if tuple(reader.fieldnames or ()) == COLUMNS:
+                yield from reader
 
 
 def _typed(row: Mapping[str, str]) -> dict[str, Any]:

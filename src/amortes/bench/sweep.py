@@ -56,7 +56,6 @@ class Summary:
     finished: int  # of the runs asked for
     made: int  # of these, in this session
     failures: list[Path]  # of the runs asked for
-    unknown_weights: list[str]  # methods with runs from before weights were recorded
     seconds: float
 
 
@@ -79,7 +78,7 @@ def sweep(
     with results.locked():
         results.clear_temporary()
         digests = _digests(runs, method_maker)
-        unknown = _check_weights(results, digests)
+        _check_weights(results, digests)
         missing = [run for run in runs if not results.finished(run)]
         todo = [run for run in missing if retry_failed or not results.failed(run)]
         commit = write_environment(results.path / ENVIRONMENT)["commit"]
@@ -107,7 +106,6 @@ def sweep(
         finished=len(runs) - len(failures),
         made=len(missing) - len(failures),
         failures=[results.failure_file(run) for run in failures],
-        unknown_weights=unknown,
         seconds=time.perf_counter() - begin,
     )
 
@@ -121,27 +119,23 @@ def _digests(runs: Sequence[Run], method_maker: MethodMaker) -> dict[str, str]:
     return digests
 
 
-def _check_weights(results: ResultsFolder, digests: Mapping[str, str]) -> list[str]:
-    """Refuse a folder with runs of other weights; methods of which that is unknown.
+def _check_weights(results: ResultsFolder, digests: Mapping[str, str]) -> None:
+    """Refuse a folder with runs of other weights.
 
     All runs of a method that are there count, also those that are not asked for now.
     """
-    changed: dict[str, str] = {}
-    unknown = []
     there = results.weights()
-    for method, now in digests.items():
-        then = there.get(method, set()) - {now} if now else set()
-        if others := sorted(then - {""}):
-            changed[method] = f"{method} (then {', '.join(others)}, now {now})"
-        elif then:
-            unknown.append(method)
+    changed = {
+        method: f"{method} (then {', '.join(sorted(others))}, now {now})"
+        for method, now in digests.items()
+        if (others := there.get(method, set()) - {now})
+    }
     if changed:
         raise ConfigError(
             f"Runs in {results.path} were made with weights that have changed since: "
             f"{', '.join(changed.values())}. Choose another folder for the results, or delete the "
             f"runs of {', '.join(changed)} in {results.path / 'runs'} to make them anew."
         )
-    return unknown
 
 
 def _keep(results: ResultsFolder, run: Run, data: bytes) -> Path | None:

@@ -18,9 +18,14 @@ COMMANDS = {
     "prior": ("amortes.cli.prior:prior", "Sample paths, their maxima, and corpora of them."),
     "train": ("amortes.cli.train:train", "Train the base or the alpha stage of a network."),
     "export": ("amortes.cli.export:export", "Write the weights of a run to one file."),
-    "bench": ("amortes.cli.bench:bench", "Measure the parts of the optimiser on this machine."),
+    "bench": ("amortes.cli.bench:bench", "Compare methods on problems, and time them."),
     "evaluate": ("amortes.cli.evaluate:evaluate", "Compare weights with independent oracles."),
 }
+GO_ON = (
+    *("optimize", "prior generate", "train base", "train alpha"),
+    *("bench run", "evaluate base", "evaluate alpha", "evaluate bo"),
+)
+"""Commands that keep what they have done when they are interrupted."""
 
 
 @click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
@@ -38,7 +43,7 @@ def app() -> None:
       amortes evaluate base k.safetensors           against the fully Bayesian reference
 
     Exit codes: 0 fine, 1 a check failed, 2 wrong usage, 3 an error that is explained,
-    130 interrupted. Every long command can be interrupted and started again.
+    130 interrupted. A command that then says so goes on where it was when started again.
     """
 
 
@@ -51,7 +56,8 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        ERR.print("[yellow]Interrupted.[/] Start the same command again to go on.")
+        goes_on = " ".join(sys.argv[1:3]).startswith(GO_ON)
+        ERR.print("[yellow]Interrupted.[/]" + goes_on * " Start the same command again to go on.")
         sys.exit(EXIT_INTERRUPTED)
     except (AmortesError, OSError) as error:
         ERR.print("[red]Error:[/]", end=" ")

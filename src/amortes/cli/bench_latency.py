@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from amortes.bench.latency import FULLY_BAYESIAN, LOGEI, OURS, Row, Start, compare, measure_start
-from amortes.cli.bench_search import parse_sizes
 from amortes.cli.console import (
     ERR,
     EXIT_FAILED_CHECK,
@@ -18,10 +17,10 @@ from amortes.cli.console import (
     progress,
     show_rows,
 )
+from amortes.cli.parsing import POSITIVE, parse_sizes
 from amortes.cli.weights import Weights
 from amortes.pretrained import as_network
 
-POSITIVE = click.IntRange(min=1)
 # What amortes promises.
 AT, MOST_MS = 50, 120.0
 FASTER = {LOGEI: 3.0, FULLY_BAYESIAN: 100.0}

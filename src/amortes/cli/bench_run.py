@@ -4,17 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.markup import escape
 
-from amortes.cli.console import ERR, EXIT_FAILED_CHECK, json_option, show_rows
-from amortes.cli.prior_corpus import parse_ranges
-from amortes.cli.sweeping import (
-    make_engine,
-    parse_names,
-    show_failures,
-    sweep_options,
-    sweep_progress,
-)
+from amortes.cli.console import EXIT_FAILED_CHECK, json_option, show_rows
+from amortes.cli.parsing import POSITIVE, parse_names, parse_ranges
+from amortes.cli.sweeping import make_engine, show_failures, sweep_options, sweep_progress
 
 if TYPE_CHECKING:
     from amortes.bench.results import Run
@@ -42,7 +35,7 @@ SUITES = ("synthetic", "noise", "lcbench", "hpob", "sklearn", "mini", "paper", "
 )
 @click.option(
     "--iterations",
-    type=click.IntRange(min=1),
+    type=POSITIVE,
     show_default="those of the suite",
     help="Observations in all, with the d initial ones.",
 )
@@ -60,7 +53,7 @@ def run(
     suite: str | None,
     problems: tuple[str, ...],
     methods: tuple[str, ...],
-    seeds: tuple[int, ...] | None,
+    seeds: tuple[int, ...],
     iterations: int | None,
     out: Path,
     workers: int | None,
@@ -89,7 +82,7 @@ def run(
 
     if suite is None and not problems:
         raise click.UsageError("Nothing to run: give --suite or --problems.")
-    runs = plan(suite, problems=problems, methods=methods, seeds=seeds or (), iterations=iterations)
+    runs = plan(suite, problems=problems, methods=methods, seeds=seeds, iterations=iterations)
     chosen = make_engine(engine, workers, ray_address)
     _check(runs)
     with sweep_progress() as report:
@@ -103,24 +96,37 @@ def run(
         "results": str(out / "results.csv"),
     }
     show_rows([row], as_json=as_json)
-    if summary.unknown_weights:
-        ERR.print(
-            "[yellow]Some runs are from before weights were recorded; whether theirs are those of "
-            f"now is unknown:[/] {escape(', '.join(summary.unknown_weights))}",
-            soft_wrap=True,
-        )
     show_failures(summary.failures)
     if summary.failures:
         ctx.exit(EXIT_FAILED_CHECK)
 
 
 def _check(runs: "list[Run]") -> None:
-    """Find unknown methods, missing weights, data and packages now rather than in every run."""
+    """Find before the first run what would make runs fail.
+
+    Unknown methods, missing weights, data and packages, fewer iterations than initial points.
+    """
     from amortes.bench.problems.registry import make_problem
     from amortes.bench.protocol import weights_digest
     from amortes.bench.sweep import named_method
+    from amortes.errors import ConfigError
 
     for method in dict.fromkeys(run.method for run in runs):
         weights_digest(named_method(method))
-    for problem in {run.problem.partition("-")[0]: run.problem for run in runs}.values():
-        make_problem(problem)
+    # The shortest run on each kind of problem.
+    shortest = {_kind(run.problem): run for run in sorted(runs, key=lambda run: -run.iterations)}
+    for run in shortest.values():
+        d = make_problem(run.problem).d
+        if run.iterations < d:
+            raise ConfigError(
+                f"iterations: {run.problem} has {d} initial points, which count too; "
+                f"{run.iterations} are too few."
+            )
+
+
+def _kind(problem: str) -> str:
+    """Problems of a kind have the same d: tasks of LCBench, or of an HPO-B space, which are large.
+
+    All others are kinds of their own.
+    """
+    return problem.rpartition("-")[0] if problem.startswith(("lcbench-", "hpob-")) else problem

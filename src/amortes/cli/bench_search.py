@@ -8,19 +8,10 @@ import click
 from amortes.acquisition.bench import compare
 from amortes.acquisition.fitted import SCORES
 from amortes.cli.console import json_option, progress, show_rows
+from amortes.cli.parsing import POSITIVE, parse_sizes
 from amortes.cli.weights import Weights
-from amortes.pretrained import DEFAULT
-from amortes.training.export import load_network
-
-POSITIVE = click.IntRange(min=1)
-
-
-def parse_sizes(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, ...]:
-    """Positive integers from "2,6"."""
-    parts = value.split(",")
-    if not all(part.strip().isdecimal() and int(part) > 0 for part in parts):
-        raise click.BadParameter(f"{value!r} is not a list of sizes such as 2,6.", ctx, param)
-    return tuple(int(part) for part in parts)
+from amortes.nets.base import GAINS
+from amortes.pretrained import DEFAULT, as_network
 
 
 @click.command()
@@ -69,7 +60,7 @@ def search(
       amortes bench search --datasets 5
       amortes bench search weights.safetensors --score jes --dims 6 --points 50
     """
-    network = load_network(weights)[0]
+    network = as_network(weights, gains=score in GAINS)
     rows = []
     with progress("sizes") as bar:
         task = bar.add_task("searching", total=len(dims) * len(points), note="")

@@ -6,15 +6,9 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from amortes.cli.bench_search import parse_sizes
 from amortes.cli.console import ERR, EXIT_FAILED_CHECK, json_option, show_rows
-from amortes.cli.sweeping import (
-    make_engine,
-    parse_names,
-    show_failures,
-    sweep_options,
-    sweep_progress,
-)
+from amortes.cli.parsing import POSITIVE, parse_names, parse_sizes
+from amortes.cli.sweeping import make_engine, show_failures, sweep_options, sweep_progress
 from amortes.cli.weights import Weights
 
 
@@ -29,15 +23,11 @@ def _parse_noises(ctx: click.Context, param: click.Parameter, value: str) -> tup
     return noises
 
 
-def _parse_dims(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...]:
-    return parse_sizes(ctx, param, value) if value is not None else ()
-
-
 @click.command()
 @click.argument("weights", type=Weights())
 @click.option(
     "--dims",
-    callback=_parse_dims,
+    callback=parse_sizes,
     metavar="D,D,...",
     help="Dimensions.  [default: 2, 4, 6, 10, as far as the prior goes]",
 )
@@ -51,7 +41,7 @@ def _parse_dims(ctx: click.Context, param: click.Parameter, value: str | None) -
 )
 @click.option(
     "--functions",
-    type=click.IntRange(min=1),
+    type=POSITIVE,
     default=20,
     show_default=True,
     help="Functions of each dimension and noise.",

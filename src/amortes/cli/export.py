@@ -3,11 +3,13 @@
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
 from amortes.cli.console import ERR, json_option, set_option, show_rows
 from amortes.cli.weights import Weights, card_rows
+from amortes.errors import FileError
 from amortes.files import read_json
 from amortes.training.export import export as write_network
 from amortes.training.run import Run
@@ -51,11 +53,17 @@ def export(
       amortes export runs/k1-alpha -o thorough.safetensors --set landmarks.optima=64
       amortes export runs/t2 -o longer.safetensors --alpha transformer-paper
     """
-    scores = read_json(scores_file) if scores_file is not None else {}
-    card = write_network(Run.open(run), output, scores, overrides, alpha)
+    card = write_network(Run.open(run), output, _read_scores(scores_file), overrides, alpha)
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(card), indent=2))
         return
     show_rows(card_rows(card), as_json=False, title=str(output))
     if "alpha" not in card.stages:
         ERR.print(f"No gains in it: {run} is a base run. Train alpha on it and export that run.")
+
+
+def _read_scores(file: Path | None) -> dict[str, Any]:
+    scores = {} if file is None else read_json(file)
+    if not isinstance(scores, dict):
+        raise FileError(f"{file}: expected a JSON object of scores, not a {type(scores).__name__}.")
+    return scores

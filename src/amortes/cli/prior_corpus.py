@@ -1,11 +1,9 @@
 """`amortes prior generate` and `amortes prior verify`: corpora of maximised paths."""
 
 import dataclasses
-import itertools
 import json
 import shlex
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,47 +18,22 @@ from amortes.cli.console import (
     progress,
     show_rows,
 )
+from amortes.cli.parsing import POSITIVE, format_ranges, parse_ranges
 from amortes.cli.sweeping import engine_options, make_engine
 
 if TYPE_CHECKING:
     from amortes.prior.plan import CorpusConfig
 
 
-def parse_ranges(
-    ctx: click.Context, param: click.Parameter, value: str | None
-) -> tuple[int, ...] | None:
-    """Whole numbers such as `3`, `1-6` or `0,4,7-9`, in order and without repetition."""
-    if value is None:
-        return None
-    numbers: set[int] = set()
-    for part in value.split(","):
-        first, dash, last = part.partition("-")
-        try:
-            run = range(int(first), int(last if dash else first) + 1)
-        except ValueError:
-            run = range(0)
-        if not run:
-            raise click.BadParameter(f"{value!r} is not a list such as 3 or 1-6 or 0,4,7-9.")
-        numbers.update(run)
-    return tuple(sorted(numbers))
-
-
-def format_ranges(numbers: Iterable[int]) -> str:
-    """The shortest text that `parse_ranges` reads as these numbers."""
-    runs = itertools.groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0])
-    ends = [[number for _, number in run] for _, run in runs]
-    return ",".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in ends)
-
-
 @click.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--paths", type=click.IntRange(min=1), help="Number of paths, over all dimensions.")
+@click.option("--paths", type=POSITIVE, help="Number of paths, over all dimensions.")
 @click.option("--prior", show_default="paper", help="Name of the prior.")
 @click.option(
     "--dims", callback=parse_ranges, show_default="all of the prior", help="Such as 1-6 or 2,4."
 )
 @click.option("--seed", type=click.IntRange(min=0), show_default="0")
-@click.option("--shard-size", type=click.IntRange(min=1), show_default="4096", help="Paths a file.")
+@click.option("--shard-size", type=POSITIVE, show_default="4096", help="Paths a file.")
 @click.option(
     "--only-shards", callback=parse_ranges, help="Make these shards again, and no others."
 )
@@ -70,10 +43,10 @@ def generate(
     folder: Path,
     paths: int | None,
     prior: str | None,
-    dims: tuple[int, ...] | None,
+    dims: tuple[int, ...],
     seed: int | None,
     shard_size: int | None,
-    only_shards: tuple[int, ...] | None,
+    only_shards: tuple[int, ...],
     workers: int | None,
     engine: str,
     ray_address: str | None,
@@ -96,7 +69,7 @@ def generate(
     chosen = {
         "prior": named_prior(prior) if prior else None,
         "num_paths": paths,
-        "dims": dims,
+        "dims": dims or None,
         "seed": seed,
         "shard_size": shard_size,
     }
@@ -112,7 +85,9 @@ def generate(
             rate = (done - kept) / (time.perf_counter() - begin)
             bar.update(task, completed=done, total=total, note=f"{rate:.0f}/s")
 
-        summary = generate.generate(folder, config, engine=run, only=only_shards, progress=report)
+        summary = generate.generate(
+            folder, config, engine=run, only=only_shards or None, progress=report
+        )
     row = {
         "paths": summary.num_paths,
         "made": summary.made_paths,
@@ -125,9 +100,7 @@ def generate(
     show_rows([row], as_json=as_json, title=str(folder))
 
 
-def _config(
-    folder: Path, chosen: dict[str, Any], only_shards: tuple[int, ...] | None
-) -> "CorpusConfig":
+def _config(folder: Path, chosen: dict[str, Any], only_shards: tuple[int, ...]) -> "CorpusConfig":
     """The configuration asked for; what is left open comes from the corpus that is there."""
     from amortes.prior.gp import named_prior
     from amortes.prior.plan import CONFIG_NAME, CorpusConfig, read_config
@@ -153,7 +126,7 @@ def _config(
 )
 @click.option(
     "--budget",
-    type=click.IntRange(min=1),
+    type=POSITIVE,
     default=30,
     show_default=True,
     help="Size of that search, in usual ones.",

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 import torch
 
-from amortes.cli.bench_search import parse_sizes
 from amortes.cli.console import ERR, EXIT_FAILED_CHECK, OUT, json_option, progress, show_rows
+from amortes.cli.parsing import POSITIVE, parse_sizes
 from amortes.prior import bench as benchmark
 from amortes.prior.ensemble import (
     DEFAULT_ENSEMBLE,
@@ -23,21 +23,14 @@ from amortes.prior.first_order import random_candidates
 from amortes.prior.gp import PRIORS, named_prior
 from amortes.random import derive_seeds
 
-POSITIVE = click.IntRange(min=1)
 SEED = click.IntRange(min=0)
 BENCH_DIMS = (1, 2, 4, 6, 16)
-
-
-def _parse_dims(
-    ctx: click.Context, param: click.Parameter, value: str | None
-) -> tuple[int, ...] | None:
-    return None if value is None else parse_sizes(ctx, param, value)
 
 
 @click.command()
 @click.option(
     "--dims",
-    callback=_parse_dims,
+    callback=parse_sizes,
     metavar="D,D,...",
     help="Dimensions.  [default: 1,2,4,6,16, or as many of them as the prior covers]",
 )
@@ -80,7 +73,7 @@ def _parse_dims(
 @click.option("--check", is_flag=True, help="Exit with code 1 if Newton misses its targets.")
 @json_option
 def bench(
-    dims: tuple[int, ...] | None,
+    dims: tuple[int, ...],
     num_paths: int,
     prior: str,
     ensemble_file: Path | None,
@@ -106,8 +99,7 @@ def bench(
     Targets of --check: at most 4 ms per path and 99 % solved for d <= 6, 12 ms and 95 % above.
     """
     law = named_prior(prior)
-    if dims is None:
-        dims = tuple(d for d in BENCH_DIMS if law.min_dim <= d <= law.max_dim)
+    dims = dims or tuple(d for d in BENCH_DIMS if law.min_dim <= d <= law.max_dim)
     for d in dims:
         law.check_dim(d)
     ensemble = Ensemble.load(ensemble_file) if ensemble_file else DEFAULT_ENSEMBLE

@@ -11,6 +11,7 @@ import click
 from rich.markup import escape
 
 from amortes.cli.console import ERR, progress
+from amortes.cli.parsing import POSITIVE
 
 if TYPE_CHECKING:
     from amortes.bench.sweep import Progress
@@ -21,7 +22,7 @@ SHOWN_FAILURES = 5
 _ENGINE = (
     click.option(
         "--workers",
-        type=click.IntRange(min=1),
+        type=POSITIVE,
         show_default="all cores",
         help="Processes, or with --engine ray and no address, cores.",
     ),
@@ -45,14 +46,6 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `engine_options` and --retry-failed to a command."""
     return engine_options(_RETRY(command))
-
-
-def parse_names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """Names from "jes,logei"; none from nothing."""
-    names = tuple(name.strip() for name in (value or "").split(",") if name.strip())
-    if value is not None and not names:
-        raise click.BadParameter("expected names with commas between them.", ctx, param)
-    return names
 
 
 def make_engine(engine: str, workers: int | None, ray_address: str | None) -> "Engine":

@@ -25,9 +25,6 @@ def config_class(kind: str) -> type[Any]:
 
 def read_config(kind: str, values: Any) -> Any:
     """The configuration of a network of this kind, from the JSON values in a file."""
-    if kind == "transformer" and isinstance(values, dict):
-        # In older files it has a seed of initial weights, which is now that of the recipe alone.
-        values = {name: value for name, value in values.items() if name != "seed"}
     return settings.from_dict(config_class(kind), values, "config")
 
 

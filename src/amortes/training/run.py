@@ -198,6 +198,6 @@ def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
 
 def _settings(config: dict[str, Any]) -> dict[str, Any]:
     """What must not change while a run goes on; its base may have learnt more since then."""
-    recipe = Recipe.from_dict(config["recipe"]).to_dict()  # older files have more or fewer fields
+    recipe = Recipe.from_dict(config["recipe"]).to_dict()  # with defaults for what is missing
     base = config["base"] and config["base"]["recipe"]
     return {"teacher": None, "start": None} | config | {"recipe": recipe, "base": base}

@@ -16,14 +16,14 @@ from amortes.bench.report.wins import Wins
 
 def test_wins() -> None:
     pairs = {("jes", "fb-jes"): Wins(points=6, n=10), ("logei", "fb-ei"): Wins(points=0, n=0)}
-    figure = draw_wins({"synthetic": pairs}, {"synthetic": {"jes": 0.4}})
+    figure = draw_wins({"synthetic": pairs}, {"synthetic": {"jes": 0.4, "ei": 0.3}})
     (ax,) = figure.axes
     labels = [text.get_text() for text in ax.get_yticklabels()]
     assert labels == ["JES against fully Bayesian GP", "LogEI against fully Bayesian GP EI"]
     points = [float(np.asarray(line.get_xdata())[0]) for line in ax.lines]
     assert points[0] == 0.5  # even
     assert points[1] == pytest.approx(Wins(points=6, n=10).interval[0])
-    assert points[2:] == [0.6, 0.4]
+    assert points[2:] == [0.6, 0.4, 0.3]  # the last two as published
 
 
 def test_the_matrix_has_a_number_in_each_known_cell() -> None:

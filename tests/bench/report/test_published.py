@@ -54,6 +54,8 @@ def test_other_files(tmp_path: Path) -> None:
         ({"another": {}}, "none of the figures"),
         ({"hpob_win_rate": {"Some title": {}}}, "unknown title"),
         ({"hpob_win_rate": {"ID=1 (2D)": {"SVM-EI": {"mean": [1]}}}}, "SVM-EI"),
+        ({"hpob_win_rate": {"ID=1 (2D)": {"GP-EI": {"sem": [1]}}}}, r"GP-EI in panel 'ID=1 \(2D"),
+        ({"hpob_win_rate": {"ID=1 (2D)": {"GP-EI": [1]}}}, "no `mean`"),
     ],
 )
 def test_files_of_something_else(tmp_path: Path, content: object, message: str) -> None:

@@ -86,7 +86,8 @@ def test_regret_in_units_of_the_initial_one() -> None:
         run("hpob-1-d", "jes", 0, [0, 0, 0]),
         run("hpob-1-d", "mes", 0, [0, 0, 0]),
     )
-    curves = normalised_regret(sweep, sweep.problems)
+    curves, left_out = normalised_regret(sweep, sweep.problems)
+    assert left_out == ["hpob-1-c"]
     assert curves["jes"].mean == pytest.approx([1.0, 0.75, 0.5])
     assert curves["mes"].mean == pytest.approx([1.0, 0.5, 0.125])
     assert curves["jes"].error == pytest.approx([0.0, 0.25, 0.5])
@@ -102,7 +103,8 @@ def test_regret_is_compared_on_the_same_cells() -> None:
         run("hpob-1-c", "mes", 0, [0, 0], regret=[2.0, 2.0]),  # a task of one method
         run("hpob-1-a", "random", 0, [0, 0], regret=[2.0, 2.0]),  # too few to take part
     )
-    curves = normalised_regret(sweep, sweep.problems)
+    curves, left_out = normalised_regret(sweep, sweep.problems)
+    assert left_out == []
     assert list(curves) == ["mes", "jes"]
     for curve in curves.values():
         assert curve.mean == pytest.approx([1.0, 0.5])

@@ -1,4 +1,6 @@
 import math
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -127,6 +129,15 @@ def test_scores() -> None:
 
 def test_failures_are_told(sweep: Path) -> None:
     assert load_results(sweep).failures == ["branin, fb-mes, seed 0: ValueError: of some kind"]
+
+
+def test_a_folder_with_two_files_is_told_once(sweep: Path, tmp_path: Path) -> None:
+    shutil.copytree(sweep, tmp_path / "two")
+    files = [tmp_path / "two" / name for name in ("a.csv", "b.csv")]
+    for file in files:
+        shutil.copy(sweep / "results.csv", file)
+    results = load_results(*files, Path(os.path.relpath(files[0])))
+    assert len(results.environments) == len(results.failures) == 1
 
 
 @pytest.mark.parametrize(

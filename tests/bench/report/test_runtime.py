@@ -1,5 +1,6 @@
 import pytest
 
+from amortes.bench.report.results import Run
 from amortes.bench.report.runtime import panels, speed_up, speed_ups, timing
 from tests.bench.report.fake import results, run
 
@@ -35,6 +36,33 @@ def test_the_same_tasks_are_compared() -> None:
     assert one is not None
     assert one.factor == pytest.approx(5.0)
     assert speed_up(sweep, "hpob-5527", "jes", "fb-jes") is None
+
+
+def test_iterations_and_seeds_are_compared_task_by_task() -> None:
+    def timed(task: int, method: str, seed: int, *fits: float) -> Run:
+        return run(
+            f"hpob-5527-{task}", method, seed, [0.0] * len(fits), seconds=[(s, 0, 0) for s in fits]
+        )
+
+    sweep = results(
+        timed(1, "jes", 0, 1, 3, 90),  # of this task, the rival has two iterations
+        timed(1, "fb-jes", 0, 10, 30),
+        timed(2, "jes", 0, 2),
+        timed(2, "fb-jes", 0, 20, 900, 900),
+        timed(2, "jes", 1, 70),  # a seed of one method
+        timed(2, "fb-jes", 2, 700),
+    )
+    one = speed_up(sweep, "hpob-5527", "jes", "fb-jes")
+    assert one is not None
+    assert (one.our_time.total, one.their_time.total) == (2.0, 20.0)
+    assert (one.our_time.iterations, one.their_time.iterations, one.last) == (3, 3, 2)
+
+
+def test_nothing_in_common_is_no_comparison() -> None:
+    other = run("branin", "fb-jes", 1, [0.0], seconds=[(1, 1, 0)])
+    untimed = run("branin", "map-jes", 0, [0.0])
+    for theirs in ("fb-jes", "map-jes"):
+        assert speed_up(results(OURS, other, untimed), "branin", "jes", theirs) is None
 
 
 def test_rivals() -> None:

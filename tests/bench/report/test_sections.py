@@ -210,6 +210,19 @@ def test_speed_ups_are_a_table_of_problems_and_acquisitions() -> None:
     ]
 
 
+def test_tasks_without_regret_are_named() -> None:
+    regrets = {"hpob-5527-31": [0.0, 0.0], "hpob-5527-9914": [0.2, 0.1]}
+    runs = [
+        run(problem, method, 0, [1.0, 1.0], regret=regret)
+        for problem, regret in regrets.items()
+        for method in ("jes", "random")
+    ]
+    (note,) = SECTIONS["hpob"](Study(Results(runs))).notes
+    assert note.startswith("HPO-B 5527, 8-D: without regret")
+    assert note.endswith(" contain the best one: hpob-5527-31.")
+    assert SECTIONS["hpob"](Study(Results(runs[2:]))).notes == []
+
+
 def test_threads_that_differ_are_pointed_out() -> None:
     runs = [run("branin", m, 0, [0.0], seconds=[(1, 1, 1)]) for m in ("jes", "mes")]
     object.__setattr__(runs[1], "threads", "4")

@@ -74,6 +74,16 @@ def test_losses_are_told() -> None:
     assert line.endswith("standard errors, where 12.7 would do).")
 
 
+def test_losses_that_are_the_same_on_all_seeds_have_no_standard_errors() -> None:
+    runs = [
+        run("branin", method, seed, [-regret], regret=[regret])
+        for method, regret in (("jes", 1.0), ("fb-jes", 0.1))
+        for seed in (0, 1)
+    ]
+    (line,) = summarise(Study(results(*runs))).worse
+    assert line.endswith("with the same 2 seeds (the same difference on each).")
+
+
 def test_standings_are_told_by_family_with_their_test_and_the_baseline(study: Study) -> None:
     told = [one.meaning for one in summarise(study).headlines if " : " in one.number]
     assert [line.partition(", counting")[0].removeprefix("better : level : ") for line in told] == [

@@ -71,8 +71,13 @@ class OursFactory:
 
     @cached_property
     def digest(self) -> str:
-        """The start of the SHA-256 of the weights file, which may change while its name stays."""
-        return sha256(self._file)[:DIGITS]
+        """The start of the SHA-256 of the weights file, which may change while its name stays.
+
+        A file that has no network, or not the gains that are asked for, is an error.
+        """
+        file = self._file
+        _ = self._network
+        return sha256(file)[:DIGITS]
 
     @property
     def _file(self) -> Path:

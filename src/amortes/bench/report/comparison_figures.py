@@ -28,7 +28,7 @@ def draw_wins(
 ) -> Figure:
     """A column per group of problems, a row per pair (ours, GP); hollow: as published.
 
-    `published` has, for each group, the win rate of each acquisition over the fully Bayesian GP.
+    `published` has, for each group, the win rate over the fully Bayesian GP by `Method.column`.
     """
     pairs = list(dict.fromkeys(pair for group in rates.values() for pair in group))
     figure = Figure(figsize=(11.0, 0.34 * len(pairs) + 1.5), layout="constrained")
@@ -44,7 +44,7 @@ def draw_wins(
                 ax.plot(
                     wins.rate, row, marker=style.marker, color=style.colour, ms=6.5, clip_on=False
                 )
-            was = published.get(group, {}).get(parse_method(pair[0]).acquisition)
+            was = published.get(group, {}).get(parse_method(pair[0]).column)
             if was is not None and parse_method(pair[1]).model == "fb":
                 ax.plot(was, row + 0.25, "o", mfc="none", mec=LIGHT["ink"], ms=5.0)
         ax.set_xlim(-0.02, 1.02)

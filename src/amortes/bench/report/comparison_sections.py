@@ -10,7 +10,7 @@ from amortes.bench.report.comparison_figures import (
     draw_wins,
 )
 from amortes.bench.report.names import (
-    ACQUISITIONS,
+    COLUMNS,
     FAMILIES,
     MODELS,
     panel,
@@ -83,7 +83,12 @@ def wins_section(study: Study) -> Section:
         "points, compared at the end of the shorter run; ties count one half.",
         drawings=drawings,
         tables=tables,
-        notes=[] if pairs else ["No GP was run, so there is nothing to win against."],
+        notes=[]
+        if pairs
+        else [
+            "Ours and a GP with the same acquisition were not both run, so there is nothing to "
+            "compare."
+        ],
     )
 
 
@@ -92,7 +97,7 @@ def _published_wins(study: Study) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for group, problems in groups(study).items():
         names = {panel(problem) for problem in problems} & study.published.wins.keys()
-        for acquisition in ACQUISITIONS:
+        for acquisition in COLUMNS:
             ends = [
                 float(curves[acquisition].mean[-1])
                 for name in sorted(names)

@@ -34,7 +34,9 @@ def hpob_section(study: Study) -> Section:
             "Average rank after so many observations; other methods are ranked too, but not drawn."
         )
         drawings.append(_panels("hpob-ranks", popular, "average rank", caption))
-    shares = {space: normalised_regret(study.results, tasks) for space, tasks in spaces.items()}
+    shares, left_out = {}, {}
+    for space, tasks in spaces.items():
+        shares[space], left_out[space] = normalised_regret(study.results, tasks)
     if popular := _popular(shares):
         caption = (
             "Regret as a share of the initial one (1: nothing gained), on a logarithmic axis cut "
@@ -49,7 +51,7 @@ def hpob_section(study: Study) -> Section:
         reading=reading,
         drawings=drawings,
         tables=[_rank_table(ranks, fields)],
-        notes=_field_notes(fields),
+        notes=[*_field_notes(fields), *_regret_notes(left_out)],
     )
 
 
@@ -135,4 +137,13 @@ def _field_notes(fields: Mapping[str, Field]) -> list[str]:
         f"{join(parse_method(m).label for m in field.left_out)}."
         for space, field in fields.items()
         if field.left_out
+    ]
+
+
+def _regret_notes(left_out: Mapping[str, list[str]]) -> list[str]:
+    return [
+        f"{panel_label(space)}: without regret, as the initial points already contain the best "
+        f"one: {join(tasks)}."
+        for space, tasks in left_out.items()
+        if tasks
     ]

@@ -56,6 +56,12 @@ def load_published(path: Path | None = None) -> Published:
         curves: Curves = {}
         for name in names:
             for title, methods in figures.get(name, {}).items():
+                for method, curve in methods.items():
+                    if not isinstance(curve, dict) or "mean" not in curve:
+                        raise FileError(
+                            f"{path}: the curve of {method} in panel {title!r} of {name} has no "
+                            "`mean`."
+                        )
                 found = {_method(m): read_curve(curve, count) for m, curve in methods.items()}
                 curves.setdefault(_problem(title, name), {}).update(found)
         return curves

@@ -95,8 +95,10 @@ def rank_curves(results: Results, problems: Sequence[str]) -> tuple[dict[str, Cu
     return {method: task_average(series[method]) for method in series}, field
 
 
-def normalised_regret(results: Results, problems: Sequence[str]) -> dict[str, Curve]:
-    """Regret as a share of what the initial points leave, averaged over tasks.
+def normalised_regret(
+    results: Results, problems: Sequence[str]
+) -> tuple[dict[str, Curve], list[str]]:
+    """Regret as a share of what the initial points leave, averaged over tasks; tasks left out.
 
     Methods and cells are those of `field_of`. The unit of a task is the mean regret of all its runs
     at their first iteration. A task whose initial points always contain the best one says nothing
@@ -107,13 +109,15 @@ def normalised_regret(results: Results, problems: Sequence[str]) -> dict[str, Cu
     for problem, seed in field.cells:
         by_problem[problem] += [results.seeds(problem, method)[seed] for method in field.methods]
     series: dict[str, dict[str, list[tuple[Ints, Floats]]]] = defaultdict(lambda: defaultdict(list))
+    left_out = []
     for problem, runs in by_problem.items():
         unit = float(np.mean([run.regret[0] for run in runs]))
-        if not unit > 0:
-            continue
-        for run in runs:
-            series[run.method][problem].append((run.iteration, run.regret / unit))
-    return {method: task_average(series[method]) for method in series}
+        if unit > 0:
+            for run in runs:
+                series[run.method][problem].append((run.iteration, run.regret / unit))
+        elif not np.isnan(unit):
+            left_out.append(problem)
+    return {method: task_average(series[method]) for method in series}, left_out
 
 
 def task_average(series: dict[str, list[tuple[Ints, Floats]]]) -> Curve:

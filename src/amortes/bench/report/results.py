@@ -134,7 +134,7 @@ def load_results(*sources: Path) -> Results:
         if len(digests) > 1:
             listed = ", ".join(digest or "not recorded" for digest in digests)
             notes.append(f"{method}: its runs were made with different weights ({listed}).")
-    folders = [_table(source).parent for source in sources]
+    folders = dict.fromkeys(_table(source).parent.resolve() for source in sources)
     return Results(
         runs=runs,
         environments=[
@@ -173,6 +173,15 @@ def open_table(path: Path) -> Iterator[TextIO]:
         raise FileError(f"{path} is damaged: {error}.") from error
 
 
+def check_columns(path: Path, header: Sequence[str]) -> None:
+    """Refuse a file that has no results."""
+    if missing := [name for name in NEEDED if name not in header]:
+        raise FileError(
+            f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(header)}. "
+            "Is it a results file of `amortes bench run`?"
+        )
+
+
 def _table(source: Path) -> Path:
     return source / "results.csv" if source.is_dir() else source
 
@@ -199,12 +208,7 @@ def _read(path: Path, found: dict[Key, list[Row]]) -> int:
     with open_table(path) as file:
         reader = csv.reader(file)
         header = next(reader, [])
-        missing = [name for name in NEEDED if name not in header]
-        if missing:
-            raise FileError(
-                f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(header)}. "
-                "Is it a results file of `amortes bench run`?"
-            )
+        check_columns(path, header)
         place = {name: header.index(name) for name in (*NEEDED, *OPTIONAL) if name in header}
 
         for cells in reader:

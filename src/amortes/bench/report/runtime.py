@@ -1,17 +1,17 @@
 """Seconds per iteration: fitting, searching, and their sum, the wait for a suggestion.
 
 All are means over iterations, seeds and the tasks of a panel. Two methods are compared over the
-tasks and the iterations that both have, since everything gets slower with more observations. The
+tasks, seeds and iterations that both have, since everything gets slower with more observations. The
 recommendation is only needed for the protocol's regret and is not part of the total.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from amortes.bench.report.names import is_ours, panel, parse_method, same_acquisition
-from amortes.bench.report.results import Results
+from amortes.bench.report.results import Floats, Ints, Results, Run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,13 +31,13 @@ class Timing:
 
 @dataclass(frozen=True, kw_only=True)
 class SpeedUp:
-    """Ours and a rival on one panel, over the same tasks and iterations."""
+    """Ours and a rival on one panel, over the same tasks, seeds and iterations."""
 
     panel: str
     ours: str
     theirs: str
     model: str
-    last: int  # iterations up to this one were compared
+    last: int  # the last iteration that was compared
     our_time: Timing
     their_time: Timing
 
@@ -55,39 +55,27 @@ def panels(results: Results) -> dict[str, list[str]]:
     return found
 
 
-def timing(
-    results: Results, method: str, problems: Iterable[str], last: int | None = None
-) -> Timing | None:
-    """A method's mean seconds on some problems up to an iteration; None if nothing was measured."""
-    parts = []
-    for problem in problems:
-        for run in results.seeds(problem, method).values():
-            measured = ~np.isnan(run.seconds[:, :2]).any(1)
-            if last is not None:
-                measured &= run.iteration <= last
-            parts.append(run.seconds[measured])
-    seconds = np.concatenate(parts) if parts else np.empty((0, 3))
-    if not len(seconds):
-        return None
-    fit, search, recommend = seconds.mean(0).tolist()
-    return Timing(fit=fit, search=search, recommend=recommend, iterations=len(seconds))
+def timing(results: Results, method: str, problems: Iterable[str]) -> Timing | None:
+    """A method's mean seconds on some problems; None if nothing was measured."""
+    runs = [run for problem in problems for run in results.seeds(problem, method).values()]
+    return _mean([run.seconds[np.isin(run.iteration, _timed(run))] for run in runs])
 
 
 def speed_up(results: Results, name: str, ours: str, theirs: str) -> SpeedUp | None:
-    """Ours against a rival on a panel; None if they share no task."""
-    common = [
-        problem
-        for problem in panels(results)[name]
-        if results.seeds(problem, ours) and results.seeds(problem, theirs)
-    ]
-    if not common:
-        return None
-    last = min(
-        max(run.last for problem in common for run in results.seeds(problem, method).values())
-        for method in (ours, theirs)
-    )
-    our_time = timing(results, ours, common, last)
-    their_time = timing(results, theirs, common, last)
+    """Ours against a rival on a panel; None if they share no measured iteration of a run."""
+    sides: tuple[list[Floats], list[Floats]] = [], []
+    last = 0
+    for problem in panels(results)[name]:
+        rivals = results.seeds(problem, theirs)
+        for seed, run in results.seeds(problem, ours).items():
+            if seed not in rivals:
+                continue
+            rival = rivals[seed]
+            common = np.intersect1d(_timed(run), _timed(rival))
+            last = max([last, *common.tolist()])
+            for side, one in zip(sides, (run, rival), strict=True):
+                side.append(one.seconds[np.isin(one.iteration, common)])
+    our_time, their_time = map(_mean, sides)
     if our_time is None or their_time is None or our_time.total == 0:
         return None
     return SpeedUp(
@@ -99,6 +87,20 @@ def speed_up(results: Results, name: str, ours: str, theirs: str) -> SpeedUp | N
         our_time=our_time,
         their_time=their_time,
     )
+
+
+def _timed(run: Run) -> Ints:
+    """The iterations whose fit and search were measured."""
+    return run.iteration[~np.isnan(run.seconds[:, :2]).any(axis=1)]
+
+
+def _mean(parts: Sequence[Floats]) -> Timing | None:
+    """Of rows of fit, search and recommend; None if there are none."""
+    seconds = np.concatenate(parts) if parts else np.empty((0, 3))
+    if not len(seconds):
+        return None
+    fit, search, recommend = seconds.mean(0).tolist()
+    return Timing(fit=fit, search=search, recommend=recommend, iterations=len(seconds))
 
 
 def speed_ups(results: Results) -> list[SpeedUp]:

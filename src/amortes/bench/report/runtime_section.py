@@ -26,7 +26,7 @@ def runtime_section(study: Study) -> Section:
     reading = (
         "Seconds per iteration, averaged over iterations and seeds: fit is from new data to a "
         "model, search is maximising the acquisition, total is their sum, and the speed-up divides "
-        "totals over the iterations that both methods have."
+        "totals over the iterations of runs that both methods have."
     )
     if not timed:
         notes = ["Nothing was timed."]

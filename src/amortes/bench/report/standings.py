@@ -65,15 +65,16 @@ class Standing:
 
     @property
     def t(self) -> float:
-        """Gain in standard errors; NaN if these are unknown."""
+        """Gain in standard errors; NaN if these are unknown or zero."""
         return self.gain / self.error if self.error > 0 else math.nan
 
     @property
     def verdict(self) -> str:
         """better, level, worse; unknown with a single seed."""
-        if math.isnan(self.t) or math.isnan(self.clear):
+        least = self.clear * self.error  # zero if all seeds agree: any gain is clear then
+        if math.isnan(self.gain) or math.isnan(least):
             return "unknown"
-        return "level" if abs(self.t) <= self.clear else ("better" if self.t > 0 else "worse")
+        return "level" if abs(self.gain) <= least else ("better" if self.gain > 0 else "worse")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -179,8 +179,11 @@ def _standing_headlines(study: Study) -> list[Headline]:
 
 def _sentence(one: Standing) -> str:
     seeds = f" with the same {one.our.seeds:.0f} seeds" if one.model in HERE else ""
+    apart = "the same difference on each"
+    if one.error > 0:
+        apart = f"{abs(one.t):.1f} standard errors, where {one.clear:.1f} would do"
     return (
         f"{panel_label(one.problem)}: {parse_method(one.ours).label} reaches {one.our.mean:.2f}, "
         f"{parse_method(one.theirs).label} {one.their.mean:.2f} after {one.iteration} observations"
-        f"{seeds} ({abs(one.t):.1f} standard errors, where {one.clear:.1f} would do)."
+        f"{seeds} ({apart})."
     )

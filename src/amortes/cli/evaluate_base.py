@@ -1,0 +1,96 @@
+"""`amortes evaluate base`: predictions beside the fully Bayesian ones."""
+
+import copy
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import click
+
+from amortes.cli.console import json_option, progress
+from amortes.cli.evaluating import cache_option, prior_option, show_scores, weights_argument
+from amortes.cli.parsing import parse_cells
+from amortes.nets.base import Network
+from amortes.nets.kernel import KernelNetwork
+from amortes.oracles.base_scores import average, base_score
+from amortes.oracles.reference import DATASETS, Cell, grid, references
+from amortes.prior.gp import named_prior
+from amortes.training.export import load_network
+
+
+@click.command()
+@weights_argument
+@prior_option
+@click.option(
+    "--cells",
+    callback=parse_cells,
+    metavar="d:n,...",
+    help="Dimensions and dataset sizes.  [default: d in 1, 2, 4, 6, 12 and n in 5, 20, 45, 100, "
+    "as far as the prior goes]",
+)
+@click.option(
+    "--datasets",
+    type=click.IntRange(2, DATASETS),
+    default=DATASETS,
+    show_default=True,
+    help="Datasets per cell.",
+)
+@cache_option
+@json_option
+def base(
+    weights: Path,
+    prior_name: str | None,
+    cells: list[Cell],
+    datasets: int,
+    cache: Path | None,
+    as_json: bool,
+) -> None:
+    """Score the predictions of WEIGHTS against the fully Bayesian predictive.
+
+    \b
+    Columns, each a mean over the datasets of a cell:
+      excess, error       cross-entropy above the reference (SMC over hyperparameters), in nats
+      cover 50, 90        mass inside the central 50 % and 90 % intervals; should be 0.5 and 0.9
+      gain x, f, both     log-likelihood gained by being told x*, f*, or both
+
+    \b
+    Examples:
+      amortes evaluate base kernel.safetensors
+      amortes evaluate base kernel.safetensors --cells 1:5,6:20 --datasets 8
+      amortes evaluate base kernel.safetensors --json > scores.json
+
+    A kernel network is also scored without its learned correction ("closed form"), to show what
+    learning buys.
+    """
+    network, _ = load_network(weights)
+    prior = named_prior(prior_name) if prior_name else network.prior
+    cells = cells or grid(prior)
+    variants = _variants(network)
+    with progress("cells") as bar:
+        task = bar.add_task("reference", total=len(cells), note="")
+
+        def show(cell: Cell) -> None:
+            bar.update(task, advance=1, note=f"d={cell[0]} n={cell[1]}")
+
+        found = references(prior, cells, cache, show)
+    scores = {}
+    with progress("cells") as bar:
+        task = bar.add_task("network", total=len(cells) * len(variants), note="")
+        for name, variant in variants.items():
+            own = []
+            for cell in cells:
+                bar.update(task, note=f"{name}, d={cell[0]} n={cell[1]}")
+                own.append(base_score(name, variant, cell, found[cell], datasets))
+                bar.advance(task)
+            scores[name] = [*own, *average(own)]
+    rows = [dataclasses.asdict(score) for own in scores.values() for score in own]
+    show_scores(rows, "network", f"{weights.name} on prior {prior.name}", as_json=as_json)
+
+
+def _variants(network: Network[Any]) -> dict[str, Network[Any]]:
+    """The network and, if it has a learned correction to closed forms, the same without it."""
+    if not isinstance(network, KernelNetwork):
+        return {"network": network}
+    plain = copy.copy(network)
+    plain.use_correction = False
+    return {"learned": network, "closed form": plain}

@@ -1,0 +1,48 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from amortes.oracles import alpha_tasks, figure, reference
+from amortes.oracles.brute_force import BruteForceConfig
+from amortes.oracles.smc import SMCConfig
+from amortes.training.export import export
+from amortes.training.loop import train
+from amortes.training.recipes import RECIPES, Stage
+from amortes.training.run import Run
+from tests.training.fake import fake_recipe
+
+
+@pytest.fixture
+def fake_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recipe called kernel that trains within a moment."""
+
+    def fake(stage: Stage, prior: Any) -> Any:
+        return fake_recipe(stage, prior=prior, name="kernel")
+
+    monkeypatch.setitem(RECIPES, "kernel", fake)
+
+
+@pytest.fixture(scope="session")
+def fake_weights(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Files of a base network, and of one with an alpha stage."""
+    folder = tmp_path_factory.mktemp("runs")
+    files = folder / "base.safetensors", folder / "alpha.safetensors"
+    train(folder / "base", fake_recipe(steps=2))
+    train(folder / "alpha", fake_recipe("alpha", steps=2), base=folder / "base")
+    export(Run.open(folder / "base"), files[0])
+    export(Run.open(folder / "alpha"), files[1])
+    return files
+
+
+@pytest.fixture
+def small_oracles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> BruteForceConfig:
+    """Oracles of little precision and a cache of their own; the brute force of figures."""
+    smc = SMCConfig(particles=64, final_particles=64)
+    brute = BruteForceConfig(functions=1 << 11, hyperparameters=16, leaf=64, repeats=2, smc=smc)
+    monkeypatch.setenv("AMORTES_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(reference, "DATASETS", 4)
+    monkeypatch.setattr(reference, "smc_config", lambda n: smc)
+    monkeypatch.setattr(alpha_tasks, "BruteForceConfig", lambda: brute)
+    monkeypatch.setattr(figure, "QUERIES", 16)
+    return brute

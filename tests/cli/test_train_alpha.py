@@ -1,0 +1,65 @@
+from pathlib import Path
+
+import click
+import pytest
+import torch
+from click.testing import CliRunner, Result
+
+from amortes.cli.train_alpha import alpha as command
+from amortes.errors import ConfigError, FileError
+from amortes.files import sha256
+from amortes.prior.gp import named_prior
+from amortes.training.export import export
+from amortes.training.loop import train
+from amortes.training.run import Run
+from tests.training.fake import fake_recipe
+
+pytestmark = pytest.mark.usefixtures("fake_kernel")
+
+
+def invoke(*arguments: object) -> Result:
+    result = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a base run."""
+    folder = tmp_path_factory.mktemp("runs") / "base"
+    train(folder, fake_recipe(prior=named_prior("paper-1d"), name="kernel", steps=2))
+    return folder
+
+
+def test_a_run_on_a_base_and_what_comes_next(base: Path, tmp_path: Path) -> None:
+    result = invoke("--base", base, "--run", tmp_path / "alpha", "--set", "steps=2")
+    assert "validation: loss" in result.stderr
+    assert "amortes export" in result.stderr
+    recipe = Run.open(tmp_path / "alpha").recipe
+    assert (recipe.stage, recipe.steps, recipe.prior.name) == ("alpha", 2, "paper-1d")
+
+
+def test_gains_of_a_teacher(base: Path, tmp_path: Path) -> None:
+    alpha, file = tmp_path / "alpha", tmp_path / "k.safetensors"
+    invoke("--base", base, "--run", alpha, "--steps", 2)
+    export(Run.open(alpha), file)
+    arguments = ("--base", base, "--run", tmp_path / "taught", "--steps", 2)
+    invoke(*arguments, "--teacher", file)
+    assert Run.open(tmp_path / "taught").describe()["teacher"] == sha256(file)
+    trained = [Run.open(folder).weights()[0] for folder in (alpha, tmp_path / "taught")]
+    assert not torch.equal(*(weights["alpha.0.weight"] for weights in trained))
+    with pytest.raises(ConfigError, match=r"teacher: .* -> None"):
+        invoke(*arguments)
+
+
+def test_it_needs_a_run(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="not the folder of a run"):
+        invoke("--base", tmp_path / "nothing", "--run", tmp_path / "alpha")
+    result = CliRunner().invoke(command, ["--run", str(tmp_path)])
+    assert result.exit_code == click.UsageError.exit_code
+    assert "--base" in result.stderr
+
+
+def test_the_recipe_must_suit_the_base(base: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="transformer trains another kind of network than fake"):
+        invoke("--recipe", "transformer", "--base", base, "--run", tmp_path)
