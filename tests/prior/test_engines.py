@@ -36,7 +36,7 @@ def announce_and_sleep(index: int) -> Made:
 
 def wait_for_workers(folder: Path) -> list[int]:
     """Process numbers of two workers that have announced themselves."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while len(pids := os.listdir(folder)) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.01)
