@@ -115,7 +115,8 @@ def test_a_ledger_survives_json() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"number": 3}, {"status": "lost"}, {"value": None}, {"value": "7"}]
+    "change",
+    [{"number": 3}, {"status": "lost"}, {"value": None}, {"value": "7"}, {"violation": "a"}],
 )
 def test_a_damaged_ledger_is_refused(change: dict[str, Any]) -> None:
     rows = ledger().to_list()

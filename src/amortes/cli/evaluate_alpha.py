@@ -5,8 +5,13 @@ from pathlib import Path
 import click
 
 from amortes.cli.console import json_option, progress
-from amortes.cli.evaluating import cache_option, prior_option, show_scores, weights_argument
-from amortes.cli.parsing import parse_cells
+from amortes.cli.evaluating import (
+    cache_option,
+    cells_option,
+    prior_option,
+    show_scores,
+    weights_argument,
+)
 from amortes.errors import FileError
 from amortes.oracles import alpha_tasks
 from amortes.oracles.alpha_scores import alpha_scores, summarise
@@ -18,12 +23,9 @@ from amortes.training.export import load_network
 @click.command()
 @weights_argument
 @prior_option
-@click.option(
-    "--cells",
-    callback=parse_cells,
-    metavar="d:n,...",
-    help="Dimensions (1, 2) and dataset sizes.  [default: n in 3, 8, 20, and 50 with queries near "
-    "the best point]",
+@cells_option(
+    "Dimensions (1, 2) and dataset sizes.  [default: n in 3, 8, 20, and 50 with queries near "
+    "the best point]"
 )
 @click.option(
     "--tasks",

@@ -8,8 +8,13 @@ from typing import Any
 import click
 
 from amortes.cli.console import json_option, progress
-from amortes.cli.evaluating import cache_option, prior_option, show_scores, weights_argument
-from amortes.cli.parsing import parse_cells
+from amortes.cli.evaluating import (
+    cache_option,
+    cells_option,
+    prior_option,
+    show_scores,
+    weights_argument,
+)
 from amortes.nets.base import Network
 from amortes.nets.kernel import KernelNetwork
 from amortes.oracles.base_scores import average, base_score
@@ -21,12 +26,9 @@ from amortes.training.export import load_network
 @click.command()
 @weights_argument
 @prior_option
-@click.option(
-    "--cells",
-    callback=parse_cells,
-    metavar="d:n,...",
-    help="Dimensions and dataset sizes.  [default: d in 1, 2, 4, 6, 12 and n in 5, 20, 45, 100, "
-    "as far as the prior goes]",
+@cells_option(
+    "Dimensions and dataset sizes.  [default: d in 1, 2, 4, 6, 12 and n in 5, 20, 45, 100, "
+    "as far as the prior goes]"
 )
 @click.option(
     "--datasets",

@@ -1,11 +1,13 @@
 """What commands that compare weights with oracles share: options, and tables of scores."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from amortes.cli.console import show_rows
+from amortes.cli.console import Command, show_rows
+from amortes.cli.parsing import parse_cells
 from amortes.cli.weights import Weights
 from amortes.prior.gp import PRIORS
 
@@ -22,6 +24,11 @@ cache_option = click.option(
     help="Folder for oracle results that are not part of the package.  "
     "[default: $AMORTES_CACHE or ~/.cache/amortes]",
 )
+
+
+def cells_option(shown: str) -> Callable[[Command], Command]:
+    """Add --cells, the help of which says what is `shown` and by default."""
+    return click.option("--cells", callback=parse_cells, metavar="d:n,...", help=shown)
 
 
 def show_scores(rows: list[dict[str, Any]], by: str, title: str, *, as_json: bool) -> None:

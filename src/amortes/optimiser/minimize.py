@@ -270,7 +270,8 @@ class _Run:
         except DataError as refused:
             cost = None  # no reason to lose the value
             if not self.cost_refused:
-                warnings.warn(f"{refused} The value counts without it.", AmortesWarning, 2)
+                text = f"{refused} The value counts without it."
+                warnings.warn(text, AmortesWarning, stacklevel=2)
             self.cost_refused = True
         return self.optimizer.tell(trial, value, cost=cost)
 

@@ -342,14 +342,7 @@ class Optimizer:
         The network and the cost function are those of this one.
         """
         other = self.load(path, network=self._suggester.network, cost=self._suggester.cost)
-        saved, own = other.state, self.state
-        for name in ("space", "goal", "acquisition", "seed", "initial"):
-            if saved[name] != own[name]:
-                raise ConfigError(
-                    f"{name}: the run in {path} has {states.short(saved[name])}, not "
-                    f"{states.short(own[name])}. Give the same again to go on, or another place to "
-                    f"begin anew."
-                )
+        states.check_same(other.state, self.state, path)
         if _results(other.trials[: other.past]) != _results(self.trials):
             raise ConfigError(
                 f"start: the run in {path} began with {other.past} past results, which are not the "

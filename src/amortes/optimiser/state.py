@@ -8,22 +8,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from amortes.errors import FileError
+from amortes.errors import ConfigError, FileError
 from amortes.nets.base import Network
 
 FORMAT, VERSION = "amortes-optimizer", 1
-FIELDS = (
-    "space",
-    "goal",
-    "acquisition",
-    "seed",
-    "initial",
-    "network",
-    "cost_function",
-    "queue",
-    "past",
-    "trials",
-)
+SETTINGS = ("space", "goal", "acquisition", "seed", "initial")
+FIELDS = (*SETTINGS, "network", "cost_function", "queue", "past", "trials")
 
 
 def check_state(state: Any) -> dict[str, Any]:
@@ -38,6 +28,16 @@ def check_state(state: Any) -> dict[str, Any]:
     if missing := [field for field in FIELDS if field not in state]:
         raise FileError(f"the state is damaged: it lacks {', '.join(missing)}.")
     return dict(state)
+
+
+def check_same(saved: Mapping[str, Any], own: Mapping[str, Any], path: object) -> None:
+    """Raise `ConfigError` unless the states of two runs, one saved at `path`, have one setting."""
+    for name in SETTINGS:
+        if saved[name] != own[name]:
+            raise ConfigError(
+                f"{name}: the run in {path} has {short(saved[name])}, not {short(own[name])}. Give "
+                f"the same again to go on, or another place to begin anew."
+            )
 
 
 def fingerprint(network: Network[Any]) -> str:

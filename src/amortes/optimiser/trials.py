@@ -190,6 +190,7 @@ class Ledger:
         for number, row in enumerate(rows):
             trial = Trial(**row)
             usable = isinstance(trial.value, float) == (trial.status == "done")
+            usable &= all(isinstance(x, float | None) for x in (trial.cost, trial.violation))
             if trial.number != number or trial.status not in get_args(Status) or not usable:
                 raise DataError(f"trial {number} is {row}.")
             self.trials.append(dataclasses.replace(trial, config=self.space.check(trial.config)))

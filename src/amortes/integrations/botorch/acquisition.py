@@ -174,48 +174,22 @@ class UCB(_Acquisition):
         return values.amax()
 
 
-def _refuse(**refused: Any) -> None:
-    """Refuse what would change the objective; BoTorch drops, without a word, what nobody names."""
-    if given := [name for name, value in refused.items() if value is not None]:
-        raise UnsupportedError(
-            f"{', '.join(given)}: not supported. A Surrogate has one outcome, which is maximised, "
-            "or minimised with `maximize=False`."
-        )
-
-
-@acqf_input_constructor(PES, MES, JES, PosteriorMean)  # type: ignore[untyped-decorator]
+@acqf_input_constructor(PES, MES, JES, PosteriorMean, EI, LogEI, UCB)  # type: ignore[untyped-decorator]
 def _inputs(
     model: Surrogate,
     X_pending: Tensor | None = None,
-    posterior_transform: Any = None,
-    objective: Any = None,
-    constraints: Any = None,
-) -> dict[str, Any]:
-    _refuse(posterior_transform=posterior_transform, objective=objective, constraints=constraints)
-    return {"model": model, "X_pending": X_pending}
-
-
-@acqf_input_constructor(EI, LogEI)  # type: ignore[untyped-decorator]
-def _inputs_ei(
-    model: Surrogate,
     best_f: Tensor | float | None = None,
-    X_pending: Tensor | None = None,
+    beta: float | None = None,
     posterior_transform: Any = None,
     objective: Any = None,
     constraints: Any = None,
 ) -> dict[str, Any]:
-    _refuse(posterior_transform=posterior_transform, objective=objective, constraints=constraints)
-    return {"model": model, "best_f": best_f, "X_pending": X_pending}
-
-
-@acqf_input_constructor(UCB)  # type: ignore[untyped-decorator]
-def _inputs_ucb(
-    model: Surrogate,
-    beta: float = 4.0,
-    X_pending: Tensor | None = None,
-    posterior_transform: Any = None,
-    objective: Any = None,
-    constraints: Any = None,
-) -> dict[str, Any]:
-    _refuse(posterior_transform=posterior_transform, objective=objective, constraints=constraints)
-    return {"model": model, "beta": beta, "X_pending": X_pending}
+    """What was given. BoTorch drops, without a word, what an input constructor does not name."""
+    refused = (posterior_transform, objective, constraints)
+    if any(value is not None for value in refused):
+        raise UnsupportedError(
+            "posterior_transform, objective and constraints are not supported. A Surrogate has one "
+            "outcome, which is maximised, or minimised with `maximize=False`."
+        )
+    given = {"X_pending": X_pending, "best_f": best_f, "beta": beta}
+    return {"model": model} | {name: value for name, value in given.items() if value is not None}
