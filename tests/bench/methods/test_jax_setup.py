@@ -1,14 +1,18 @@
+import contextlib
 import os
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import pytest
 import threadpoolctl  # type: ignore[import-untyped]
+from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 from amortes.bench.methods import jax_setup
 from amortes.bench.methods.jax_setup import (
     FORGET_EVERY,
     ONE_THREAD,
+    compiled_anew,
     forget_now_and_then,
     jax_for_benchmarks,
 )
@@ -48,6 +52,23 @@ def test_one_thread_of_xla_unless_the_user_has_said_otherwise(
 def test_compiled_code_is_kept() -> None:
     with jax_for_benchmarks():
         assert jax.config.jax_compilation_cache_dir is not None
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_code_compiled_anew_is_neither_read_nor_written(anew: bool, tmp_path: Path) -> None:
+    """A function that nobody has compiled yet leaves a file, unless it is compiled anew."""
+    with jax_for_benchmarks():
+        before = jax.config.jax_compilation_cache_dir
+        jax.config.update("jax_compilation_cache_dir", str(tmp_path))
+        reset_cache()
+        try:
+            with compiled_anew() if anew else contextlib.nullcontext():
+                jax.jit(lambda x: jnp.sin(x) + 17.0)(jnp.ones(3))
+            assert any(tmp_path.iterdir()) != anew
+        finally:
+            jax.config.update("jax_compilation_cache_dir", before)
+            reset_cache()
+    assert jax.config.jax_enable_compilation_cache
 
 
 def test_compiled_code_leaves_memory_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:

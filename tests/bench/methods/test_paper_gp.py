@@ -1,18 +1,23 @@
+import inspect
 import math
 
+import jax
 import numpy as np
 import pytest
 import torch
+from botorch.fit import fit_fully_bayesian_model_nuts
 from numpyro.diagnostics import effective_sample_size
 from numpyro.infer.util import log_density
 from scipy import stats
 
+from amortes.bench.methods import paper_gp
 from amortes.bench.methods.jax_setup import jax_for_benchmarks
 from amortes.bench.methods.paper_gp import (
     MIN_NOISE,
     PAPER,
     PaperGP,
     draw_hyperparameters,
+    fit_by_botorch,
     observe,
 )
 from amortes.oracles.smc import hyper_posterior
@@ -62,6 +67,31 @@ def test_samples_arrive_in_the_model_unclamped() -> None:
     assert float(model.likelihood.noise.min()) == pytest.approx(5e-6)
 
 
+def test_botorch_fits_it_with_our_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its defaults are the numbers of steps, samples and branches that `fit` takes."""
+    defaults = {
+        name: parameter.default
+        for name, parameter in inspect.signature(fit_fully_bayesian_model_nuts).parameters.items()
+    }
+    assert [defaults[name] for name in ("warmup_steps", "num_samples", "thinning")] == [
+        paper_gp.WARMUP,
+        paper_gp.SAMPLES,
+        paper_gp.THINNING,
+    ]
+    assert defaults["max_tree_depth"] == paper_gp.TREE_DEPTH
+    given: list[tuple[torch.Size, int, bool]] = []
+
+    def sample(model: PaperGP, *, disable_progbar: bool, seed: int) -> None:
+        kept = jax.config.jax_enable_compilation_cache
+        given.append((model.train_inputs[0].shape, seed, kept))
+
+    monkeypatch.setattr(paper_gp, "fit_fully_bayesian_model_nuts", sample)
+    X, y = (torch.from_numpy(array) for array in data(5, 2))
+    model = fit_by_botorch(X, y, seed=3)
+    assert [(tuple(shape), seed, kept) for shape, seed, kept in given] == [((5, 2), 3, False)]
+    assert not any(parameter.requires_grad for parameter in model.parameters())
+
+
 @pytest.mark.slow
 def test_nuts_agrees_with_sequential_monte_carlo() -> None:
     X, y = data(8, 2)
@@ -72,8 +102,6 @@ def test_nuts_agrees_with_sequential_monte_carlo() -> None:
 
 @pytest.mark.slow
 def test_nuts_of_botorch_agrees_too() -> None:
-    from botorch.fit import fit_fully_bayesian_model_nuts
-
     X, y = data(8, 2)
     with jax_for_benchmarks():
         model = PaperGP(torch.from_numpy(X), torch.from_numpy(y)[:, None])

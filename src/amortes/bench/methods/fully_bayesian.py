@@ -17,6 +17,8 @@ as a user would get it.
 Needs the extra `bench`.
 """
 
+from collections.abc import Callable
+
 from botorch.acquisition import (
     AcquisitionFunction,
     ExpectedImprovement,
@@ -47,14 +49,21 @@ MAXIMA, OPTIMA = 64, 4
 class FullyBayesian(ModelBased[PaperGP]):
     """One run with the acquisition ei, logei, mes, jes or pes.
 
-    Each function sampled for JES and PES is climbed from `path_restarts` starts.
+    Each function sampled for JES and PES is climbed from `path_restarts` starts; `sampler` draws
+    the hyperparameters.
     """
 
     def __init__(
-        self, problem: Problem, seed: int, acquisition: str, path_restarts: int = PATH_RESTARTS
+        self,
+        problem: Problem,
+        seed: int,
+        acquisition: str,
+        path_restarts: int = PATH_RESTARTS,
+        sampler: Callable[[Tensor, Tensor, int], PaperGP] = fit,
     ) -> None:
         super().__init__(problem, seed)
         self.acquisition, self.path_restarts = acquisition, path_restarts
+        self.sampler = sampler
 
     def step(self, X: Tensor, y: Tensor) -> Step:
         """As of all methods with a model; what JAX forgets afterwards is nobody's time."""
@@ -65,7 +74,7 @@ class FullyBayesian(ModelBased[PaperGP]):
     def fit(self, X: Tensor, y: Tensor, seed: int) -> PaperGP:
         """Sample hyperparameters by NUTS."""
         with seeded(seed):
-            return fit(X, Units.of(y, maximise=True).to_network(y), seed)
+            return self.sampler(X, Units.of(y, maximise=True).to_network(y), seed)
 
     def search(self, model: PaperGP, X: Tensor, seed: int) -> Tensor:
         """Maximise the acquisition by BoTorch's search."""

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 import jax
 import threadpoolctl  # type: ignore[import-untyped]
+from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 from amortes.files import cache_folder
 
@@ -37,6 +38,22 @@ def jax_for_benchmarks() -> Iterator[None]:
     # LAPACK routines of XLA are those of SciPy, whose threads no JAX setting limits.
     with threadpoolctl.threadpool_limits(1, user_api="blas"), jax.enable_x64(True):
         yield
+
+
+@contextlib.contextmanager
+def compiled_anew() -> Iterator[None]:
+    """Run the block as if nothing had been kept on disk, which is how JAX is set up for users."""
+    before = jax.config.jax_enable_compilation_cache
+    _keep(False)
+    try:
+        yield
+    finally:
+        _keep(before)
+
+
+def _keep(kept: bool) -> None:
+    jax.config.update("jax_enable_compilation_cache", kept)
+    reset_cache()  # JAX looks at the setting once
 
 
 def forget_now_and_then() -> None:

@@ -4,11 +4,12 @@
     y ~ N(mean, K + sd^2 I),  K_ij = exp(-1/2 sum_k ((x_ik - x_jk) / l_k)^2)
 
 (`amortes.prior.gp`, prior `paper`.) `PaperGP` is BoTorch's fully Bayesian model with this prior, so
-BoTorch's own `fit_fully_bayesian_model_nuts` works on it. `fit` is the same sampler with the same
-settings, but it compiles once for all datasets of about the same size, where BoTorch's compiles for
-each number of points: data are arguments of the compiled function, padded to a multiple of
-`PADDING` points. A padded point has no covariance with others, variance 1 and value 0, so all it
-does is to add a constant to the log density.
+BoTorch's own `fit_fully_bayesian_model_nuts` works on it: `fit_by_botorch`. `fit` is the same
+sampler with the same settings, but it compiles once for all datasets of about the same size, where
+BoTorch's compiles for each number of points, and so at each step of an optimisation: data are
+arguments of the compiled function, padded to a multiple of `PADDING` points. A padded point has no
+covariance with others, variance 1 and value 0, so all it does is to add a constant to the log
+density.
 
 Needs the extra `bench`.
 """
@@ -22,6 +23,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import torch
+from botorch.fit import fit_fully_bayesian_model_nuts
 from botorch.models.fully_bayesian import AbstractFullyBayesianSingleTaskGP, MaternPyroModel
 from gpytorch.constraints import GreaterThan
 from gpytorch.kernels import Kernel, RBFKernel
@@ -29,7 +31,7 @@ from gpytorch.likelihoods import GaussianLikelihood
 from numpyro.infer import MCMC, NUTS
 from torch import Tensor
 
-from amortes.bench.methods.jax_setup import jax_for_benchmarks
+from amortes.bench.methods.jax_setup import compiled_anew, jax_for_benchmarks
 from amortes.prior.gp import Marginal, named_prior
 
 PADDING = 16
@@ -92,7 +94,19 @@ def fit(X: Tensor, y: Tensor, seed: int) -> PaperGP:
         draws = draw_hyperparameters(X.numpy(), y.numpy(), seed)
         kept = {name: values[::THINNING] for name, values in draws.items()}
         model.load_mcmc_samples(model.pyro_model.postprocess_mcmc_samples(kept))
-    # Acquisition functions are climbed in x; no graph back to hyperparameters is of use.
+    return _fixed(model)
+
+
+def fit_by_botorch(X: Tensor, y: Tensor, seed: int) -> PaperGP:
+    """The same by BoTorch alone, as its users get it; compiled code is not kept on disk."""
+    with jax_for_benchmarks(), compiled_anew():
+        model: PaperGP = PaperGP(X, y[:, None])
+        fit_fully_bayesian_model_nuts(model, disable_progbar=True, seed=seed)
+    return _fixed(model)
+
+
+def _fixed(model: PaperGP) -> PaperGP:
+    """Acquisition functions are climbed in x; no graph back to hyperparameters is of use."""
     model.eval().requires_grad_(False)
     return model
 
