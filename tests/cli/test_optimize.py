@@ -76,6 +76,29 @@ def test_it_finds_the_best_and_goes_on(folder: Path) -> None:
     assert found["recommended"]["config"]["layers"] == 1
 
 
+@pytest.mark.usefixtures("as_default")
+def test_violations_and_costs(folder: Path) -> None:
+    """Of three numbers of layers two are allowed."""
+    code = (
+        "import json, os, sys\n"
+        "file = open(os.environ['AMORTES_TRIAL_FOLDER'] + '/r.json', 'w')\n"
+        "json.dump({'over': 1.5 - int(sys.argv[2])}, file)\n"
+        "print(sys.argv[1])"
+    )
+    options = ["--trials", "9", "--cost", "seconds", "--violation", "r.json:over", "--json"]
+    result = call(folder, *options, code=code)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert 0 < found["failed"] < 9
+    assert found["best"]["config"]["layers"] > 1
+    assert "but a constraint is violated by 0.5" in result.stderr
+    header = (folder / "run" / "trials.csv").read_text().splitlines()[0]
+    assert header == "trial,status,value,cost,violation,lr,layers,reason"
+    result = call(folder, *options[:-3], code=code)
+    assert isinstance(result.exception, ConfigError)
+    assert "violation: the run in" in str(result.exception)
+
+
 def test_other_weights_by_name(
     folder: Path, network: KernelNetwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,10 +21,10 @@ def open_run(folder: RunFolder, network: KernelNetwork, **changes: Any) -> Optim
         "acquisition": "logei",
         "seed": 3,
         "network": network,
-        "command": ["./train.sh", "{x}"],
-        "result": None,
     }
-    return folder.open(changes.pop("space", SPACE), **(settings | changes))
+    about = {"command": ["./train.sh", "{x}"], "result": None, "cost": None, "violation": None}
+    about |= {name: changes.pop(name) for name in about if name in changes}
+    return folder.open(changes.pop("space", SPACE), **(settings | changes), about=about)
 
 
 def test_a_run_goes_on(tmp_path: Path, network: KernelNetwork) -> None:
@@ -46,6 +46,7 @@ def test_a_run_goes_on(tmp_path: Path, network: KernelNetwork) -> None:
         ({"seed": 4}, "seed: .* has 3, not 4"),
         ({"command": ["./other.sh"]}, r"command: .* has ./train.sh \{x\}, not ./other.sh"),
         ({"result": "r.json:loss"}, "result: .* has null, not r.json:loss"),
+        ({"cost": "seconds"}, "cost: .* has null, not seconds"),
         ({"space": Space({"x": Float(0, 2), "n": Int(1, 5)})}, "space: .* has {"),
     ],
 )
@@ -100,6 +101,16 @@ def test_the_table(tmp_path: Path) -> None:
     assert (rows[1]["status"], rows[1]["value"]) == ("failed", "")
     assert rows[1]["reason"] == "exit code 1: x\ny"
     assert as_csv([]) == "trial,status,value,reason\n"
+
+
+def test_costs_and_violations_have_columns_where_there_are_any() -> None:
+    trials = [
+        Trial(0, {"x": 1.0}, "done", 2.0, cost=3.0, violation=-1.0),
+        Trial(1, {"x": 2.0}, "failed", violation=0.5),
+    ]
+    lines = as_csv(trials).splitlines()
+    assert lines[0] == "trial,status,value,cost,violation,x,reason"
+    assert lines[1:] == ["0,done,2.0,3.0,-1.0,1.0,", "1,failed,,,0.5,2.0,"]
 
 
 def test_the_report(tmp_path: Path, network: KernelNetwork) -> None:

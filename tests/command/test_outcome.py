@@ -1,17 +1,27 @@
+import json
 import math
 import signal
 from pathlib import Path
 
 import pytest
 
-from amortes.command.outcome import STDERR, STDOUT, Answer, ResultFile, last_line, read_answer
+from amortes.command.outcome import (
+    STDERR,
+    STDOUT,
+    Answer,
+    ResultFile,
+    Sources,
+    last_line,
+    read_value,
+)
 from amortes.errors import ConfigError
+from amortes.optimiser.limits import AmortesWarning
 
 
 def answer(folder: Path, out: str, err: str = "", code: int = 0) -> Answer:
     (folder / STDOUT).write_text(out)
     (folder / STDERR).write_text(err)
-    return read_answer(folder, code, None)
+    return read_value(folder, code, None)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +91,7 @@ def test_failed_commands(tmp_path: Path) -> None:
 def test_json_files(tmp_path: Path, text: str | None, found: Answer) -> None:
     if text is not None:
         (tmp_path / "r.json").write_text(text)
-    assert read_answer(tmp_path, 0, ResultFile.parse("r.json:loss")) == found
+    assert read_value(tmp_path, 0, ResultFile.parse("r.json:loss")) == found
 
 
 def test_keys_go_deeper_and_damage_is_reported(tmp_path: Path) -> None:
@@ -97,8 +107,8 @@ def test_keys_go_deeper_and_damage_is_reported(tmp_path: Path) -> None:
 def test_outputs_that_are_gone(tmp_path: Path) -> None:
     gone = tmp_path / "trial"
     reason = "it removed stdout.txt, the last line of which should be a number"
-    assert read_answer(gone, 0, None) == Answer(reason=reason)
-    assert read_answer(gone, 3, None) == Answer(reason="exit code 3")
+    assert read_value(gone, 0, None) == Answer(reason=reason)
+    assert read_value(gone, 3, None) == Answer(reason="exit code 3")
     assert last_line(gone / STDOUT) is None
 
 
@@ -112,6 +122,50 @@ def test_files_without_key(text: str) -> None:
 def test_files_elsewhere(text: str) -> None:
     with pytest.raises(ConfigError, match="must be in the trial's folder"):
         ResultFile.parse(text)
+
+
+@pytest.mark.parametrize("name", ["result", "cost", "violation"])
+def test_the_option_that_is_wrong_is_named(name: str) -> None:
+    options = {"result": None, "cost": None, "violation": None} | {name: "r.json"}
+    with pytest.raises(ConfigError, match=f"^{name}: expected FILE:KEY"):
+        Sources.parse(*options.values())
+
+
+def sources(folder: Path, cost: str | None = None, **numbers: object) -> Answer:
+    """What is read of r.json with these numbers, of which the violation is looked at."""
+    (folder / "r.json").write_text(json.dumps(numbers))
+    found = Sources.parse("r.json:loss", cost, "r.json:over")
+    return found.read(folder, 0, 2.5)
+
+
+def test_costs_and_violations(tmp_path: Path) -> None:
+    assert sources(tmp_path, loss=1, over=-3) == Answer(1.0, violation=-3.0)
+    assert sources(tmp_path, "seconds", loss=1, over=2) == Answer(1.0, cost=2.5, violation=2.0)
+    found = sources(tmp_path, "r.json:price", loss=1, over=0, price=7)
+    assert found == Answer(1.0, cost=7.0, violation=0.0)
+    assert Sources.parse(None, None, None) == Sources()
+
+
+def test_a_value_counts_only_if_it_is_known_to_be_allowed(tmp_path: Path) -> None:
+    assert sources(tmp_path, loss=1) == Answer(reason="r.json has no over")
+    assert sources(tmp_path, loss=1, over=math.nan) == Answer(reason="its violation is nan")
+    # Where there is no value, a violation says why.
+    assert sources(tmp_path, over=3) == Answer(reason="r.json has no loss", violation=3.0)
+
+
+def test_a_value_without_a_cost_is_kept(tmp_path: Path) -> None:
+    for price, why in ((0, "0 is not a positive number"), (None, "price in r.json is null")):
+        with pytest.warns(AmortesWarning, match=f"no cost: {why}"):
+            found = sources(tmp_path, "r.json:price", loss=1, over=0, price=price)
+        assert found == Answer(1.0, violation=0.0)
+
+
+def test_failures_have_costs_too(tmp_path: Path) -> None:
+    (tmp_path / STDERR).write_text("no memory")
+    found = Sources.parse(None, "seconds", None).read(tmp_path, 1, 4.0)
+    assert found == Answer(reason="exit code 1: no memory", cost=4.0)
+    found = Sources.parse(None, "r.json:price", None).read(tmp_path, 1, 4.0)
+    assert found == Answer(reason="exit code 1: no memory")
 
 
 def test_long_lines_are_shortened(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from amortes.command import run as command_run
 from amortes.command.folder import RunFolder
-from amortes.command.outcome import ResultFile
+from amortes.command.outcome import Sources
 from amortes.command.run import CommandRun, Plan
 from amortes.command.template import Template
 from amortes.nets.kernel import KernelNetwork
@@ -137,8 +137,26 @@ def test_results_from_a_file(tmp_path: Path, network: KernelNetwork) -> None:
         "file = open(os.environ['AMORTES_TRIAL_FOLDER'] + '/r.json', 'w')\n"
         "json.dump({'test': {'loss': float(sys.argv[1])}}, file)"
     )
-    run = make(tmp_path, network, code, trials=2, result=ResultFile.parse("r.json:test.loss"))
+    sources = Sources.parse("r.json:test.loss", None, None)
+    run = make(tmp_path, network, code, trials=2, sources=sources)
     assert all(trial.value == trial["x"] for trial in go(run))
+
+
+def test_costs_and_violations_are_told(tmp_path: Path, network: KernelNetwork) -> None:
+    """More of them than failures that make a run hopeless; they are not tried again."""
+    code = (
+        "import json, os, sys\n"
+        "file = open(os.environ['AMORTES_TRIAL_FOLDER'] + '/r.json', 'w')\n"
+        "json.dump({'loss': 1.0, 'over': float(sys.argv[1]), 'price': 2.0}, file)"
+    )
+    sources = Sources.parse("r.json:loss", "r.json:price", "r.json:over")
+    run = make(tmp_path, network, code, trials=HOPELESS + 2, sources=sources)
+    ended = go(run)
+    assert len(ended) == HOPELESS + 2
+    assert all(trial.violation == trial["x"] and trial.cost == 2.0 for trial in ended)
+    assert {trial.status for trial in ended} == {"failed"}
+    again = CommandRun(run.optimizer, run.folder, run.plan, retry_failed=True)
+    assert again.complete
 
 
 def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path, network: KernelNetwork) -> None:

@@ -17,7 +17,7 @@ from amortes.cli.console import ERR, EXIT_FAILED_CHECK, OUT, json_option
 from amortes.cli.weights import Weights
 from amortes.command import view
 from amortes.command.folder import RunFolder
-from amortes.command.outcome import STDERR, ResultFile, last_line
+from amortes.command.outcome import STDERR, Sources, last_line
 from amortes.command.run import CommandRun, Plan
 from amortes.command.spacefile import read_space
 from amortes.command.template import Template, variable
@@ -43,6 +43,12 @@ REFRESH = 0.25
               help="Read the number from a JSON file the command writes to its "
                    "$AMORTES_TRIAL_FOLDER, such as result.json:loss or result.json:test.loss.  "
                    "[default: the last line of its output]")  # fmt: skip
+@click.option("--cost", metavar="FILE:KEY|seconds",
+              help="What an evaluation costs: a number in a JSON file, or the seconds it takes. "
+                   "What it tells is then weighed by that.")  # fmt: skip
+@click.option("--violation", metavar="FILE:KEY",
+              help="By how much an evaluation violates a constraint that only it can tell, at most "
+                   "0 if it does not: a number in a JSON file.")  # fmt: skip
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
               help="Stop evaluations that take longer; they count as failed.")  # fmt: skip
 @click.option("--retry-failed", is_flag=True,
@@ -65,6 +71,8 @@ def optimize(
     jobs: int,
     goal: Goal,
     result_key: str | None,
+    cost: str | None,
+    violation: str | None,
     timeout: float | None,
     retry_failed: bool,
     acquisition: str,
@@ -105,6 +113,8 @@ def optimize(
       amortes optimize --space space.toml -- ./train.sh {lr} {layers} {act}
       amortes optimize --space space.toml --jobs 4 --timeout 600 --goal maximize \\
           --result result.json:accuracy -- python train.py --config {trial_folder}/config.json
+      amortes optimize --space space.toml --result r.json:loss --cost seconds \\
+          --violation r.json:gigabytes_too_many -- ./train.sh {lr} {layers} {act}
 
     Ctrl-C stops cleanly. The same command goes on with the run, also after a crash: what was under
     way is evaluated again. A larger --trials extends a run that is complete. Exit code 1: no
@@ -116,7 +126,7 @@ def optimize(
         trials=trials,
         jobs=jobs,
         timeout=timeout,
-        result=None if result_key is None else ResultFile.parse(result_key),
+        sources=Sources.parse(result_key, cost, violation),
     )
     files = RunFolder(folder)
     with files.locked(), _warnings_on_console():
@@ -126,8 +136,12 @@ def optimize(
             acquisition=acquisition,
             seed=seed,
             network=weights,
-            command=command,
-            result=result_key,
+            about={
+                "command": list(command),
+                "result": result_key,
+                "cost": cost,
+                "violation": violation,
+            },
         )
         if unused := plan.template.unused:
             ERR.print(

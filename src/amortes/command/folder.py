@@ -1,7 +1,7 @@
 """The folder of a run: everything it needs to go on, and everything it found.
 
     state.json          the optimiser with all trials, replaced after each change
-    command.json        the command, so that another one is not mixed in
+    command.json        the command and where its numbers are, so that nothing else is mixed in
     trials/0007/        config.json, stdout.txt, stderr.txt and what the command writes there
     trials.csv          one line per trial
     plot.png            results, and the model along each parameter
@@ -13,7 +13,7 @@ import contextlib
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,14 +72,15 @@ class RunFolder:
         acquisition: str,
         seed: int,
         network: AnyNetwork | None,
-        command: Sequence[str],
-        result: str | None,
+        about: Mapping[str, Any],
     ) -> Optimizer:
-        """A new optimiser, or the one of the run this folder holds, if it is the same run."""
-        about: dict[str, Any] = {"command": list(command), "result": result}
+        """A new optimiser, or the one of the run this folder holds, if it is the same run.
+
+        `about` says what is evaluated and how, in JSON values by the names that users know.
+        """
         optimizer = Optimizer(space, goal, acquisition=acquisition, seed=seed, network=network)
         if not self.state.exists():
-            write_json(self.command, about)
+            write_json(self.command, dict(about))
             optimizer.save(self.state)
             return optimizer
         before = read_json(self.command)
@@ -107,15 +108,21 @@ def as_csv(trials: Sequence[Trial]) -> str:
     """A header and one line per trial; values that are no text or number as JSON."""
     out = io.StringIO()
     names = list(trials[0].config) if trials else []
+    known = [
+        name
+        for name in ("cost", "violation")
+        if any(getattr(trial, name) is not None for trial in trials)
+    ]
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["trial", "status", "value", *names, "reason"])
+    writer.writerow(["trial", "status", "value", *known, *names, "reason"])
     for trial in trials:
         cells = [
             v if isinstance(v, str | int | float) and not isinstance(v, bool) else json.dumps(v)
             for v in trial.config.values()
         ]
-        value = "" if trial.value is None else repr(trial.value)
-        writer.writerow([trial.number, trial.status, value, *cells, trial.reason or ""])
+        numbers = [getattr(trial, name) for name in ("value", *known)]
+        numbers = ["" if number is None else repr(number) for number in numbers]
+        writer.writerow([trial.number, trial.status, *numbers, *cells, trial.reason or ""])
     return out.getvalue()
 
 

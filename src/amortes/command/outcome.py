@@ -1,14 +1,21 @@
-"""What a finished command says: a number in its output or in a JSON file, or why there is none."""
+"""What a finished command says: a number in its output or in a JSON file, or why there is none.
 
+Besides its value a trial may have a cost and a violation: see `amortes.optimiser.Optimizer.tell`.
+"""
+
+import dataclasses
 import json
 import os
 import re
 import signal
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
+from amortes.acquisition.units import LARGEST
 from amortes.errors import ConfigError
+from amortes.optimiser.limits import AmortesWarning
 
 STDOUT, STDERR = "stdout.txt", "stderr.txt"
 # A number alone, or after a name: "0.31", "f1: 0.31", "val_loss = nan"; but 12:30 is a time.
@@ -21,10 +28,12 @@ SHOWN = 200
 
 @dataclass(frozen=True)
 class Answer:
-    """A value, or the reason why there is none."""
+    """A value, or the reason why there is none; and what else is known of the trial."""
 
     value: float | None = None
     reason: str | None = None
+    cost: float | None = None
+    violation: float | None = None
 
 
 @dataclass(frozen=True)
@@ -35,13 +44,13 @@ class ResultFile:
     keys: tuple[str, ...]
 
     @classmethod
-    def parse(cls, text: str) -> Self:
+    def parse(cls, text: str, what: str = "result") -> Self:
         """From "result.json:loss"; dots go deeper, "result.json:test.loss"."""
         name, _, key = text.rpartition(":")
         if not name or not all(key.split(".")):
-            raise ConfigError(f"result: expected FILE:KEY such as result.json:loss, not {text!r}.")
+            raise ConfigError(f"{what}: expected FILE:KEY such as result.json:loss, not {text!r}.")
         if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise ConfigError(f"result: the file must be in the trial's folder, not {name!r}.")
+            raise ConfigError(f"{what}: the file must be in the trial's folder, not {name!r}.")
         return cls(name, tuple(key.split(".")))
 
     def read(self, folder: Path) -> Answer:
@@ -65,8 +74,53 @@ class ResultFile:
             return Answer(reason=f"{'.'.join(self.keys)} in {self.name} is too large a number")
 
 
-def read_answer(folder: Path, code: int, result: ResultFile | None) -> Answer:
-    """What the command whose outputs are in `folder` gave, after it ended with exit code `code`."""
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """Where the numbers of a trial are."""
+
+    value: ResultFile | None = None  # without, the last line of the output
+    cost: ResultFile | Literal["seconds"] | None = None
+    violation: ResultFile | None = None
+
+    @classmethod
+    def parse(cls, value: str | None, cost: str | None, violation: str | None) -> Self:
+        """From FILE:KEY each, or "seconds" for a cost."""
+
+        def file(name: str, text: str | None) -> ResultFile | None:
+            return None if text is None else ResultFile.parse(text, name)
+
+        return cls(
+            value=file("result", value),
+            cost="seconds" if cost == "seconds" else file("cost", cost),
+            violation=file("violation", violation),
+        )
+
+    def read(self, folder: Path, code: int, seconds: float) -> Answer:
+        """What the command with outputs in `folder` gave; it ended with `code` after `seconds`."""
+        answer = read_value(folder, code, self.value)
+        if self.violation is not None:
+            found = self.violation.read(folder)
+            if found.value is not None and abs(found.value) <= LARGEST:
+                answer = dataclasses.replace(answer, violation=found.value)
+            elif answer.value is not None:
+                # Nobody knows whether this value is allowed.
+                answer = Answer(reason=found.reason or f"its violation is {found.value:g}")
+        return dataclasses.replace(answer, cost=self._cost(folder, seconds, answer))
+
+    def _cost(self, folder: Path, seconds: float, answer: Answer) -> float | None:
+        if self.cost is None or self.cost == "seconds":
+            return None if self.cost is None else seconds
+        found = self.cost.read(folder)
+        if found.value is not None and 0 < found.value <= LARGEST:
+            return found.value
+        if answer.value is not None:  # no reason to lose it
+            why = found.reason or f"{found.value:g} is not a positive number"
+            warnings.warn(f"a trial has no cost: {why}.", AmortesWarning, stacklevel=2)
+        return None
+
+
+def read_value(folder: Path, code: int, result: ResultFile | None) -> Answer:
+    """The value, after the command ended with exit code `code`."""
     if code != 0:
         ended = f"exit code {code}" if code > 0 else f"killed by {_signal(-code)}"
         line = last_line(folder / STDERR)

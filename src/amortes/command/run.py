@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from amortes.command.folder import RunFolder
 from amortes.command.guard import GRACE
-from amortes.command.outcome import Answer, ResultFile, read_answer
+from amortes.command.outcome import Answer, Sources
 from amortes.command.process import Guard, Process, fresh_folder, stop
 from amortes.command.template import Template
 from amortes.files import write_json
@@ -34,7 +34,7 @@ class Plan:
     trials: int
     jobs: int = 1
     timeout: float | None = None
-    result: ResultFile | None = None
+    sources: Sources = Sources()
 
 
 class CommandRun:
@@ -50,7 +50,7 @@ class CommandRun:
     ) -> None:
         self.optimizer, self.folder, self.plan = optimizer, folder, plan
         for trial in optimizer.trials if retry_failed else ():
-            if trial.status == "failed":
+            if trial.status == "failed" and trial.violation is None:
                 optimizer.withdraw(trial)
                 optimizer.enqueue(trial.config)
         self.trials = optimizer.trials
@@ -130,7 +130,7 @@ class CommandRun:
             if number in self._late:
                 answer = Answer(reason=f"took longer than {self.plan.timeout:g} seconds")
             else:
-                answer = read_answer(process.folder, code, self.plan.result)
+                answer = self.plan.sources.read(process.folder, code, process.seconds)
             guard.end(process)
             del self.running[number]
             ended.append(self._tell(number, answer))
@@ -151,9 +151,12 @@ class CommandRun:
             answer.value,
             failed=answer.value is None,
             reason=answer.reason,
+            cost=answer.cost,
+            violation=answer.violation,
         )
         self._succeeded |= trial.status == "done"
-        self._failed += trial.status == "failed"
+        # From a violation one learns where there is none.
+        self._failed += trial.status == "failed" and trial.violation is None
         self._save()
         return trial
 
