@@ -99,6 +99,21 @@ def test_violations_and_costs(folder: Path) -> None:
     assert "violation: the run in" in str(result.exception)
 
 
+@pytest.mark.usefixtures("as_default")
+def test_it_begins_with_past_results(folder: Path) -> None:
+    past = folder / "past.csv"
+    past.write_text("lr,layers,value\n0.5,2,-7\n0.25,1,3\n")
+    result = call(folder, "--trials", "2", "--start", str(past), "--json")
+    assert result.exit_code == 0, result.output
+    assert "Beginning with 2 past results" in result.stderr
+    found = json.loads(result.stdout)
+    assert found["trials"] == 2
+    assert (found["best"]["number"], found["best"]["value"]) == (0, -7.0)
+    assert len((folder / "run" / "trials.csv").read_text().splitlines()) == 5
+    # Those do not make up for a command that fails.
+    assert call(folder, "--run", str(folder / "b"), "--start", str(past), code="1/0").exit_code == 1
+
+
 def test_other_weights_by_name(
     folder: Path, network: KernelNetwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,13 +1,11 @@
-import csv
 import errno
 import fcntl
-import io
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from amortes.command.folder import RunFolder, as_csv
+from amortes.command.folder import RunFolder
 from amortes.errors import ConfigError, FileError
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import Float, Int, Optimizer, Space, Trial
@@ -24,7 +22,8 @@ def open_run(folder: RunFolder, network: KernelNetwork, **changes: Any) -> Optim
     }
     about = {"command": ["./train.sh", "{x}"], "result": None, "cost": None, "violation": None}
     about |= {name: changes.pop(name) for name in about if name in changes}
-    return folder.open(changes.pop("space", SPACE), **(settings | changes), about=about)
+    settings |= {"start": (), "about": about}
+    return folder.open(changes.pop("space", SPACE), **(settings | changes))
 
 
 def test_a_run_goes_on(tmp_path: Path, network: KernelNetwork) -> None:
@@ -36,6 +35,17 @@ def test_a_run_goes_on(tmp_path: Path, network: KernelNetwork) -> None:
     again = open_run(folder, network)
     assert again.trials == first.trials
     assert again.state == first.state
+
+
+def test_past_results_belong_to_a_run(tmp_path: Path, network: KernelNetwork) -> None:
+    folder, past = RunFolder(tmp_path), [Trial(0, {"x": 0.5, "n": 2}, "done", 1.0)]
+    optimizer = open_run(folder, network, start=past)
+    assert optimizer.trials == past
+    optimizer.tell(optimizer.ask(), 2.0)
+    optimizer.save(folder.state)
+    assert len(open_run(folder, network, start=past).trials) == 2
+    with pytest.raises(ConfigError, match=r"start: .* began with 1 past results"):
+        open_run(folder, network)
 
 
 @pytest.mark.parametrize(
@@ -86,31 +96,6 @@ def test_file_systems_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(fcntl, "flock", flock)
     with RunFolder(tmp_path / "run").locked():
         assert (tmp_path / "run").is_dir()
-
-
-def test_the_table(tmp_path: Path) -> None:
-    trials = [
-        Trial(0, {"x": 0.1 + 0.2, "s": 'a,"b"', "b": True, "l": None}, "done", 1e-17),
-        Trial(1, {"x": 1.0, "s": "c", "b": False, "l": None}, "failed", reason="exit code 1: x\ny"),
-    ]
-    rows = list(csv.DictReader(io.StringIO(as_csv(trials))))
-    assert [float(row["x"]) for row in rows] == [0.1 + 0.2, 1.0]
-    assert float(rows[0]["value"]) == 1e-17
-    assert rows[0]["s"] == 'a,"b"'
-    assert (rows[0]["b"], rows[0]["l"]) == ("true", "null")
-    assert (rows[1]["status"], rows[1]["value"]) == ("failed", "")
-    assert rows[1]["reason"] == "exit code 1: x\ny"
-    assert as_csv([]) == "trial,status,value,reason\n"
-
-
-def test_costs_and_violations_have_columns_where_there_are_any() -> None:
-    trials = [
-        Trial(0, {"x": 1.0}, "done", 2.0, cost=3.0, violation=-1.0),
-        Trial(1, {"x": 2.0}, "failed", violation=0.5),
-    ]
-    lines = as_csv(trials).splitlines()
-    assert lines[0] == "trial,status,value,cost,violation,x,reason"
-    assert lines[1:] == ["0,done,2.0,3.0,-1.0,1.0,", "1,failed,,,0.5,2.0,"]
 
 
 def test_the_report(tmp_path: Path, network: KernelNetwork) -> None:

@@ -159,6 +159,16 @@ def test_costs_and_violations_are_told(tmp_path: Path, network: KernelNetwork) -
     assert again.complete
 
 
+def test_past_results_do_not_count_as_trials(tmp_path: Path, network: KernelNetwork) -> None:
+    past = [({"x": 0.2}, 1.0), ({"x": 0.4}, float("nan"))]
+    optimizer = Optimizer(SPACE, acquisition="logei", network=network, initial=3, start=past)
+    run = make(tmp_path, network, "print(3)", trials=2, optimizer=optimizer)
+    assert [trial.number for trial in go(run)] == [2, 3]
+    assert (run.count, run.complete) == (2, True)
+    again = CommandRun(optimizer, run.folder, run.plan, retry_failed=True)
+    assert [trial.status for trial in again.trials] == ["done", "failed", "done", "done"]
+
+
 def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path, network: KernelNetwork) -> None:
     code = "import sys; print(sys.argv[1])"
     straight = make(tmp_path / "a", network, code, trials=6)

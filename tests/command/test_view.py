@@ -11,10 +11,10 @@ def trial(number: int, value: float | None = None, reason: str | None = None) ->
     return Trial(number, config, status, value, reason=reason)
 
 
-def text(trials: list[Trial], seconds: dict[int, float] | None = None) -> str:
+def text(trials: list[Trial], seconds: dict[int, float] | None = None, past: int = 0) -> str:
     console = Console(width=100)
     with console.capture() as capture:
-        console.print(show(trials, seconds or {}, total=50, goal="minimize"))
+        console.print(show(trials, seconds or {}, past=past, total=50, goal="minimize"))
     return capture.get()
 
 
@@ -41,6 +41,13 @@ def test_the_view_shows_what_matters() -> None:
                   "exit code 1: [bold]oops", "waiting"):  # fmt: skip
         assert words in shown
     assert "0 of 50 trials" in text([])
+
+
+def test_past_results_count_for_the_best_only() -> None:
+    shown = text([trial(10, 0.25), trial(11, reason="lost"), trial(12, 4.0)], past=2)
+    assert "1 of 50 trials" in shown
+    assert "best 0.25" in shown
+    assert "lost" not in shown
 
 
 def test_only_the_newest_trials_are_shown() -> None:

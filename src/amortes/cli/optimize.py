@@ -20,6 +20,7 @@ from amortes.command.folder import RunFolder
 from amortes.command.outcome import STDERR, Sources, last_line
 from amortes.command.run import CommandRun, Plan
 from amortes.command.spacefile import read_space
+from amortes.command.table import read_results
 from amortes.command.template import Template, variable
 from amortes.optimiser.model import ACQUISITIONS
 from amortes.optimiser.optimizer import Goal, Optimizer
@@ -34,7 +35,8 @@ REFRESH = 0.25
 @click.option("--space", "space_file", type=click.Path(path_type=Path), required=True,
               help="TOML file with the parameters; see above.")  # fmt: skip
 @click.option("--trials", type=POSITIVE, default=50, show_default=True,
-              help="Evaluations in all, with those of earlier calls.")  # fmt: skip
+              help="Evaluations in all, with those of earlier calls; those of --start do not "
+                   "count.")  # fmt: skip
 @click.option("--jobs", type=POSITIVE, default=1, show_default=True,
               help="Evaluations at a time.")  # fmt: skip
 @click.option("--goal", type=click.Choice(["minimize", "maximize"]), default="minimize",
@@ -51,6 +53,9 @@ REFRESH = 0.25
                    "0 if it does not: a number in a JSON file.")  # fmt: skip
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
               help="Stop evaluations that take longer; they count as failed.")  # fmt: skip
+@click.option("--start", "start_file", type=click.Path(path_type=Path, dir_okay=False, exists=True),
+              help="Past results to begin with: a CSV file with a column for each parameter and "
+                   "one named value, such as trials.csv of another run.")  # fmt: skip
 @click.option("--retry-failed", is_flag=True,
               help="Evaluate what failed in earlier calls again, once its cause is mended; "
                    "else failures are avoided.")  # fmt: skip
@@ -74,6 +79,7 @@ def optimize(
     cost: str | None,
     violation: str | None,
     timeout: float | None,
+    start_file: Path | None,
     retry_failed: bool,
     acquisition: str,
     seed: int,
@@ -136,6 +142,7 @@ def optimize(
             acquisition=acquisition,
             seed=seed,
             network=weights,
+            start=[] if start_file is None else read_results(start_file, space),
             about={
                 "command": list(command),
                 "result": result_key,
@@ -160,25 +167,28 @@ def optimize(
     if stop.requested:
         ERR.print(f"Stopped {counted(stopped, 'trial')} under way, to be evaluated again.")
         raise KeyboardInterrupt
-    if not any(trial.status == "done" for trial in run.trials):
+    if not any(trial.status == "done" for trial in run.own):
         raise click.exceptions.Exit(EXIT_FAILED_CHECK)
 
 
 def _evaluate(run: CommandRun, stop: StopRequest) -> None:
     """Go through the trials, showing them."""
-    if waiting := sum(trial.status == "pending" for trial in run.trials):
+    if waiting := sum(trial.status == "pending" for trial in run.own):
         ERR.print(f"Going on; {counted(waiting, 'trial')} under way when it stopped, again.")
     elif run.complete:
         ERR.print(
             f"The run is complete with {counted(run.count, 'trial')}; a larger --trials extends it."
         )
-    elif run.trials:
+    elif run.count:
         ERR.print(f"Going on after {counted(run.count, 'trial')}.")
+    elif past := run.optimizer.past:
+        ERR.print(f"Beginning with {counted(past, 'past result')}.")
 
     def picture() -> Any:
         seconds = {number: process.seconds for number, process in run.running.items()}
         goal, total = run.optimizer.goal, run.plan.trials
-        return view.show(run.trials, seconds, total=total, goal=goal)
+        past = run.optimizer.past
+        return view.show(run.trials, seconds, past=past, total=total, goal=goal)
 
     if not ERR.is_terminal:
         for ended in run.evaluate(interrupted=lambda: stop.requested):
@@ -195,13 +205,13 @@ def _evaluate(run: CommandRun, stop: StopRequest) -> None:
 
 def _conclude(run: CommandRun, optimizer: Optimizer, *, as_json: bool) -> None:
     """Say what was found, and where it is."""
-    done = [trial for trial in run.trials if trial.status == "done"]
+    done = [trial for trial in run.own if trial.status == "done"]
     best = optimizer.best if done else None
     recommended = optimizer.recommend() if done else None
     if as_json:
         found = {
             "trials": run.count,
-            "failed": sum(trial.status == "failed" for trial in run.trials),
+            "failed": sum(trial.status == "failed" for trial in run.own),
             "best": None if best is None else best.to_dict(),
             "recommended": None if recommended is None else dataclasses.asdict(recommended),
             "folder": str(run.folder.path),
@@ -209,7 +219,7 @@ def _conclude(run: CommandRun, optimizer: Optimizer, *, as_json: bool) -> None:
         click.echo(json.dumps(found, indent=2))
         return
     if best is None or recommended is None:
-        failed = [trial for trial in run.trials if trial.status == "failed"]
+        failed = [trial for trial in run.own if trial.status == "failed"]
         if failed:
             last = failed[-1]
             ERR.print(f"[red]No number from {counted(len(failed), 'trial')}.[/] The last one:")

@@ -10,14 +10,12 @@ The last two are written at the end of a call, however it ends.
 """
 
 import contextlib
-import csv
-import io
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from amortes.command.table import as_csv
 from amortes.errors import ConfigError, FileError
 from amortes.files import atomic_path, locked, read_json, write_json, write_text
 from amortes.optimiser.optimizer import Goal, Optimizer
@@ -72,13 +70,17 @@ class RunFolder:
         acquisition: str,
         seed: int,
         network: AnyNetwork | None,
+        start: Sequence[Trial],
         about: Mapping[str, Any],
     ) -> Optimizer:
         """A new optimiser, or the one of the run this folder holds, if it is the same run.
 
-        `about` says what is evaluated and how, in JSON values by the names that users know.
+        `start` are past results; `about` says what is evaluated and how, in JSON values by the
+        names that users know.
         """
-        optimizer = Optimizer(space, goal, acquisition=acquisition, seed=seed, network=network)
+        optimizer = Optimizer(
+            space, goal, acquisition=acquisition, seed=seed, network=network, start=start
+        )
         if not self.state.exists():
             write_json(self.command, dict(about))
             optimizer.save(self.state)
@@ -102,28 +104,6 @@ class RunFolder:
         write_text(self.csv, as_csv(optimizer.trials))
         with atomic_path(self.plot) as temporary:
             optimizer.plot().savefig(temporary, format="png", dpi=130)
-
-
-def as_csv(trials: Sequence[Trial]) -> str:
-    """A header and one line per trial; values that are no text or number as JSON."""
-    out = io.StringIO()
-    names = list(trials[0].config) if trials else []
-    known = [
-        name
-        for name in ("cost", "violation")
-        if any(getattr(trial, name) is not None for trial in trials)
-    ]
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["trial", "status", "value", *known, *names, "reason"])
-    for trial in trials:
-        cells = [
-            v if isinstance(v, str | int | float) and not isinstance(v, bool) else json.dumps(v)
-            for v in trial.config.values()
-        ]
-        numbers = [getattr(trial, name) for name in ("value", *known)]
-        numbers = ["" if number is None else repr(number) for number in numbers]
-        writer.writerow([trial.number, trial.status, *numbers, *cells, trial.reason or ""])
-    return out.getvalue()
 
 
 def _words(value: Any) -> str:

@@ -49,7 +49,7 @@ class CommandRun:
         retry_failed: bool = False,
     ) -> None:
         self.optimizer, self.folder, self.plan = optimizer, folder, plan
-        for trial in optimizer.trials if retry_failed else ():
+        for trial in optimizer.trials[optimizer.past :] if retry_failed else ():
             if trial.status == "failed" and trial.violation is None:
                 optimizer.withdraw(trial)
                 optimizer.enqueue(trial.config)
@@ -58,12 +58,17 @@ class CommandRun:
         self._again = [trial for trial in self.trials if trial.status == "pending"]
         self._late: dict[int, float] = {}  # when to kill trials that were asked to stop
         self._failed = 0
-        self._succeeded = any(trial.status == "done" for trial in self.trials)
+        self._succeeded = any(trial.status == "done" for trial in self.own)
+
+    @property
+    def own(self) -> list[Trial]:
+        """Its trials without the past results it began with."""
+        return self.trials[self.optimizer.past :]
 
     @property
     def count(self) -> int:
-        """Trials that count: all but those withdrawn."""
-        return sum(trial.status != "withdrawn" for trial in self.trials)
+        """Trials that count: all of its own but those withdrawn."""
+        return sum(trial.status != "withdrawn" for trial in self.own)
 
     @property
     def complete(self) -> bool:

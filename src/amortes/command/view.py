@@ -41,11 +41,14 @@ def sparkline(values: Sequence[float], limits: tuple[float, float] | None = None
 
 
 def show(
-    trials: Sequence[Trial], seconds: Mapping[int, float], *, total: int, goal: Goal
+    trials: Sequence[Trial], seconds: Mapping[int, float], *, past: int, total: int, goal: Goal
 ) -> RenderableType:
-    """The view; `seconds` are those of the trials under way, by number."""
-    trials = [trial for trial in trials if trial.status != "withdrawn"]
+    """The view; `seconds` are those of the trials under way, by number.
+
+    The first `past` trials are results it began with; they count for the best only.
+    """
     best = best_so_far(trials, goal)
+    trials = [trial for trial in trials[past:] if trial.status != "withdrawn"]
     ended = sum(trial.status != "pending" for trial in trials)
     failed = sum(trial.status == "failed" for trial in trials)
     line = Text(f"{ended} of {total} trials", style="bold")

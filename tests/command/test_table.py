@@ -1,0 +1,102 @@
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from amortes.command.table import as_csv, read_results
+from amortes.errors import FileError
+from amortes.optimiser import Categorical, Float, Int, Ordinal, Space, Trial
+
+SPACE = Space(
+    {
+        "lr": Float(1e-5, 1.0, log=True),
+        "n": Int(1, 8),
+        "act": Categorical(["relu", 'a,"b"', None, True, [1, 2]]),
+        "width": Ordinal([16, 32, 64]),
+        "epochs": 20,
+    }
+)
+
+
+def test_the_table(tmp_path: Path) -> None:
+    trials = [
+        Trial(0, {"x": 0.1 + 0.2, "s": 'a,"b"', "b": True, "l": None}, "done", 1e-17),
+        Trial(1, {"x": 1.0, "s": "c", "b": False, "l": None}, "failed", reason="exit code 1: x\ny"),
+    ]
+    rows = list(csv.DictReader(io.StringIO(as_csv(trials))))
+    assert [float(row["x"]) for row in rows] == [0.1 + 0.2, 1.0]
+    assert float(rows[0]["value"]) == 1e-17
+    assert rows[0]["s"] == 'a,"b"'
+    assert (rows[0]["b"], rows[0]["l"]) == ("true", "null")
+    assert (rows[1]["status"], rows[1]["value"]) == ("failed", "")
+    assert rows[1]["reason"] == "exit code 1: x\ny"
+    assert as_csv([]) == "trial,status,value,reason\n"
+
+
+def test_costs_and_violations_have_columns_where_there_are_any() -> None:
+    trials = [
+        Trial(0, {"x": 1.0}, "done", 2.0, cost=3.0, violation=-1.0),
+        Trial(1, {"x": 2.0}, "failed", violation=0.5),
+    ]
+    lines = as_csv(trials).splitlines()
+    assert lines[0] == "trial,status,value,cost,violation,x,reason"
+    assert lines[1:] == ["0,done,2.0,3.0,-1.0,1.0,", "1,failed,,,0.5,2.0,"]
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "past.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_results_come_back(tmp_path: Path) -> None:
+    """But trials under way, or taken back, are no results."""
+    configs = [
+        {"lr": 0.1 + 0.2, "n": 3, "act": act, "width": 32, "epochs": 20}
+        for act in ["relu", 'a,"b"', None, True, [1, 2], "relu"]
+    ]
+    trials = [
+        Trial(0, configs[0], "done", 1e-17, cost=2.0, violation=-1.0),
+        Trial(1, configs[1], "failed", reason="exit code 1: x\ny"),
+        Trial(2, configs[2], "failed", cost=1.5, violation=0.25, reason="too much"),
+        Trial(3, configs[3], "done", -3.0),
+        Trial(4, configs[4], "pending"),
+        Trial(5, configs[5], "withdrawn"),
+    ]
+    assert read_results(written(tmp_path, as_csv(trials)), SPACE) == trials[:4]
+
+
+def test_tables_of_other_people(tmp_path: Path) -> None:
+    text = "\ufeffdate,width,act,n,lr,value\ntoday,16,relu,2,1e-3,0.5\ntoday,64,null,8.0,1,nan\n"
+    first, second = read_results(written(tmp_path, text), SPACE)
+    assert first.config == {"lr": 1e-3, "n": 2, "act": "relu", "width": 16, "epochs": 20}
+    assert (first.status, first.value) == ("done", 0.5)
+    assert (second.status, second.config["act"], second.config["n"]) == ("failed", None, 8)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no column value, lr, n, act, width"),
+        ("lr,n,act,value\n", "no column width: needed are"),
+        ("lr,n,act,width,value\n0.1,2,relu,16,1\n0.1,2,tanh,16,1\n", "line 3: act: 'tanh' is not"),
+        ("lr,n,act,width,value\nx,2,relu,16,1\n", "line 2: lr: 'x' is not a number"),
+        ("lr,n,act,width,value\n7,2,relu,16,1\n", "line 2: lr: 7"),
+        ("lr,n,act,width,value\n0.1,2.5,relu,16,1\n", "line 2: n: 2.5"),
+        ("lr,n,act,width,value\n0.1,2,relu,16\n", "line 2: it has no value; write nan"),
+        ("lr,n,act,width,value,cost\n0.1,2,relu,16,1,-1\n", "line 2: .*cost"),
+    ],
+)
+def test_errors_name_the_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(FileError, match=message):
+        read_results(written(tmp_path, text), SPACE)
+
+
+def test_what_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "past.csv"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(FileError, match="not readable"):
+        read_results(path, SPACE)
+    with pytest.raises(FileError, match="not readable"):
+        read_results(tmp_path / "missing.csv", SPACE)
