@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from amortes.cli.export import export
-from amortes.errors import FileError
+from amortes.errors import ConfigError, FileError
 from amortes.training.export import load_network
 from amortes.training.loop import train
 from tests.training.fake import fake_recipe
@@ -43,6 +43,15 @@ def test_json(runs: tuple[Path, Path], tmp_path: Path) -> None:
 
 def test_base_alone_is_said_to_have_no_gains(runs: tuple[Path, Path], tmp_path: Path) -> None:
     assert "No gains in it" in invoke(runs[0], "-o", tmp_path / "f").stderr
+
+
+def test_weights_with_other_settings(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    first, second = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
+    invoke(runs[1], "-o", first)
+    assert invoke(first, "-o", second, "--set", "effort=5").stderr == ""
+    assert load_network(second)[0].config.effort == 5
+    with pytest.raises(ConfigError, match="only the folder of a base run takes gains"):
+        invoke(first, "-o", second, "--alpha", first)
 
 
 def test_no_run(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import torch
 
 from amortes.errors import ConfigError, FileError
 from amortes.training.architectures import build_network
-from amortes.training.export import export, load_network
+from amortes.training.export import adjust, export, load_network
 from amortes.training.loop import train
 from amortes.training.run import Run
 from amortes.training.tensorfile import read_tensors, write_tensors
@@ -63,6 +63,22 @@ def test_settings_without_weights_may_change(runs: tuple[Run, Run], tmp_path: Pa
     assert load_network(tmp_path / "f")[0].config.effort == 5
     with pytest.raises(FileError, match="do not fit its recipe with these settings"):
         export(runs[1], tmp_path / "g", overrides=["width=7"])
+
+
+def test_a_file_with_other_settings_or_scores(exported: Path, tmp_path: Path) -> None:
+    network, card = load_network(exported)
+    more = adjust(exported, tmp_path / "f", overrides=["effort=5"])
+    assert more == dataclasses.replace(card, config=card.config | {"effort": 5}, scores={})
+    loaded, stored = load_network(tmp_path / "f")
+    assert (loaded.config.effort, stored) == (5, more)
+    for name, tensor in loaded.state_dict().items():
+        assert torch.equal(tensor, network.state_dict()[name])
+    assert adjust(exported, tmp_path / "g") == card
+    scored = adjust(exported, tmp_path / "g", {"excess": 0.25}, ["effort=5"])
+    assert scored == dataclasses.replace(more, scores={"excess": 0.25})
+    with pytest.raises(FileError, match="do not fit these settings"):
+        adjust(exported, tmp_path / "h", overrides=["width=7"])
+    assert not (tmp_path / "h").exists()
 
 
 def test_base_run_has_one_stage(runs: tuple[Run, Run], tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`amortes export`: from a run to one file with weights and their card."""
+"""`amortes export`: from a run, or other weights, to one file with weights and their card."""
 
 import dataclasses
 import json
@@ -9,14 +9,15 @@ import click
 
 from amortes.cli.console import ERR, json_option, set_option, show_rows
 from amortes.cli.weights import Weights, card_rows
-from amortes.errors import FileError
+from amortes.errors import ConfigError, FileError
 from amortes.files import read_json
+from amortes.training.export import adjust
 from amortes.training.export import export as write_network
 from amortes.training.run import Run
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("source", type=Weights(), metavar="RUN|WEIGHTS")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True, help="File to write."
 )
@@ -34,7 +35,7 @@ from amortes.training.run import Run
 @set_option("the network on which no weights depend, for instance landmarks.optima=64")
 @json_option
 def export(
-    run: Path,
+    source: Path,
     output: Path,
     scores_file: Path | None,
     alpha: Path | None,
@@ -44,7 +45,9 @@ def export(
     """Write the best weights of RUN to one safetensors file, and print its card.
 
     The file holds weights, architecture, prior, recipe, steps, seed, scores and licence, and is
-    loaded without running any code. Export the run of the alpha stage: it includes its base.
+    loaded without running any code. Export the run of the alpha stage: it includes its base. Of
+    WEIGHTS, a file or a name that `amortes info` shows, it writes a copy with other settings or
+    scores: the last example looks at twice as many draws of the optimum.
 
     \b
     Examples:
@@ -52,18 +55,26 @@ def export(
       amortes export runs/k1-alpha -o kernel-paper.safetensors --scores scores.json
       amortes export runs/k1-alpha -o thorough.safetensors --set landmarks.optima=64
       amortes export runs/t2 -o longer.safetensors --alpha transformer-paper
+      amortes export kernel-robust -o slower.safetensors --set landmarks.optima=64 \\
+          --set landmarks.draws=128
     """
-    card = write_network(Run.open(run), output, _read_scores(scores_file), overrides, alpha)
+    scores = None if scores_file is None else _read_scores(scores_file)
+    if not source.is_file():
+        card = write_network(Run.open(source), output, scores, overrides, alpha)
+    elif alpha is None:
+        card = adjust(source, output, scores, overrides)
+    else:
+        raise ConfigError(f"alpha: only the folder of a base run takes gains, not {source}.")
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(card), indent=2))
         return
     show_rows(card_rows(card), as_json=False, title=str(output))
     if "alpha" not in card.stages:
-        ERR.print(f"No gains in it: {run} is a base run. Train alpha on it and export that run.")
+        ERR.print(f"No gains in it: {source} has a base. Train alpha on it and export that run.")
 
 
-def _read_scores(file: Path | None) -> dict[str, Any]:
-    scores = {} if file is None else read_json(file)
+def _read_scores(file: Path) -> dict[str, Any]:
+    scores = read_json(file)
     if not isinstance(scores, dict):
         raise FileError(f"{file}: expected a JSON object of scores, not a {type(scores).__name__}.")
     return scores

@@ -5,6 +5,7 @@ the recipe, steps, seed and time of each stage, scores, licence. Loading rebuild
 the card and then demands exactly its tensors; no code in the file is ever run.
 """
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -76,6 +77,32 @@ def export(
         parameters=sum(p.numel() for p in network.parameters()),
     )
     write_tensors(path, weights, vars(card), kind=FORMAT, version=VERSION)
+    return card
+
+
+def adjust(
+    source: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    scores: Mapping[str, Any] | None = None,
+    overrides: Sequence[str] = (),
+) -> Card:
+    """Write the network in the file `source` to `path`, with other settings or scores.
+
+    As in `export`, no weights may depend on the settings. Scores of other settings are left out.
+    """
+    network, card = load_network(source)
+    config = settings.override(network.config, overrides)
+    tensors, _ = read_tensors(source, kind=FORMAT, version=VERSION)
+    expected = build_network(card.network, config, network.prior).state_dict()
+    if problems := _misfits(expected, tensors):
+        raise FileError(
+            f"the weights in {source} do not fit these settings: {'; '.join(problems)}."
+        )
+    kept = {} if overrides else card.scores
+    card = dataclasses.replace(
+        card, config=settings.to_dict(config), scores=kept if scores is None else dict(scores)
+    )
+    write_tensors(path, tensors, vars(card), kind=FORMAT, version=VERSION)
     return card
 
 
