@@ -27,6 +27,12 @@ def test_round_trip(tmp_path: Path) -> None:
         assert torch.equal(tensor, TENSORS[name])
 
 
+def test_others_may_read_what_they_may_read_of_any_file(tmp_path: Path) -> None:
+    write(tmp_path / "f")
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "f").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
 def test_missing(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="does not exist"):
         read_tensors(tmp_path / "f", kind="k", version=1)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from amortes.errors import FileError
@@ -30,8 +30,10 @@ def write_tensors(
     """Write tensors and their description atomically; `kind` and `version` name the format."""
     whole = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     header = {"format": kind, "version": version, "digest": _digest(whole), **about}
+    content = save(whole, {"amortes": json.dumps(header, allow_nan=False)})
     with atomic_path(target) as temporary:
-        save_file(whole, temporary, {"amortes": json.dumps(header, allow_nan=False)})
+        # Not `save_file`, which replaces the file by one that only its owner may read.
+        temporary.write_bytes(content)
 
 
 def read_tensors(
