@@ -86,6 +86,16 @@ def test_runs_are_kept_by_content_of_the_weights_and_shared_if_they_do_not_use_t
     assert len(asked) == 2 * 8
 
 
+@pytest.mark.usefixtures("asked")
+def test_folders_of_methods_not_asked_for_are_left_alone(tmp_path: Path) -> None:
+    """Another sweep may be writing to them."""
+    cache = tmp_path / "cache"
+    for method, folders in (("random", 1), ("jes", 2)):
+        one = setting(tmp_path, methods=(method,), functions=1)
+        evaluate_optimisation(one, engine=HERE, cache=cache)
+        assert len(list((cache / "bo").iterdir())) == folders
+
+
 def test_the_summary_is_of_logarithms(tmp_path: Path, asked: list[str]) -> None:
     one = setting(tmp_path)
     rows, _ = evaluate_optimisation(one, engine=HERE, cache=tmp_path / "cache")

@@ -119,6 +119,8 @@ def evaluate_optimisation(
     total = len(setting.tasks) * len(setting.methods)
     before = 0
     for methods, folder in groups:
+        if not methods:  # somebody else may be at work there
+            continue
         runs = setting.runs(methods)
         summary = sweep(
             folder,
