@@ -159,6 +159,20 @@ def test_costs_and_violations_are_told(tmp_path: Path, network: KernelNetwork) -
     assert again.complete
 
 
+def test_crashes_that_violate_nothing_are_failures(tmp_path: Path, network: KernelNetwork) -> None:
+    code = (
+        "import os\n"
+        "open(os.environ['AMORTES_TRIAL_FOLDER'] + '/r.json', 'w').write('{\"over\": -1}')\n"
+        "1/0"
+    )
+    sources = Sources.parse(None, None, "r.json:over")
+    run = make(tmp_path, network, code, trials=100, sources=sources)
+    assert len(go(run)) == HOPELESS
+    assert run.hopeless
+    again = CommandRun(run.optimizer, run.folder, run.plan, retry_failed=True)
+    assert again.count == 0
+
+
 def test_past_results_do_not_count_as_trials(tmp_path: Path, network: KernelNetwork) -> None:
     past = [({"x": 0.2}, 1.0), ({"x": 0.4}, float("nan"))]
     optimizer = Optimizer(SPACE, acquisition="logei", network=network, initial=3, start=past)

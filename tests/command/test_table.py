@@ -93,6 +93,11 @@ def test_errors_name_the_line(tmp_path: Path, text: str, message: str) -> None:
         read_results(written(tmp_path, text), SPACE)
 
 
+def test_parameters_named_like_a_column_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="a parameter named value cannot be told from"):
+        read_results(written(tmp_path, "value,value\n0.5,1\n"), Space({"value": Float(0, 1)}))
+
+
 def test_what_is_no_text(tmp_path: Path) -> None:
     path = tmp_path / "past.csv"
     path.write_bytes(b"\xff\xfe\x00")

@@ -50,7 +50,7 @@ class CommandRun:
     ) -> None:
         self.optimizer, self.folder, self.plan = optimizer, folder, plan
         for trial in optimizer.trials[optimizer.past :] if retry_failed else ():
-            if trial.status == "failed" and trial.violation is None:
+            if _failed(trial):
                 optimizer.withdraw(trial)
                 optimizer.enqueue(trial.config)
         self.trials = optimizer.trials
@@ -160,11 +160,15 @@ class CommandRun:
             violation=answer.violation,
         )
         self._succeeded |= trial.status == "done"
-        # From a violation one learns where there is none.
-        self._failed += trial.status == "failed" and trial.violation is None
+        self._failed += _failed(trial)
         self._save()
         return trial
 
     def _save(self) -> None:
         self.optimizer.save(self.folder.state)
         self.trials = self.optimizer.trials
+
+
+def _failed(trial: Trial) -> bool:
+    """Whether a trial failed otherwise than by a violation, from which one learns."""
+    return trial.status == "failed" and not (trial.violation or 0.0) > 0

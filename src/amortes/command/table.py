@@ -50,6 +50,11 @@ def read_results(path: Path, space: Space) -> list[Trial]:
         raise FileError(f"{path} is not readable: {error}") from None
     rows = csv.DictReader(io.StringIO(text), restval="")
     header = rows.fieldnames or ()
+    if taken := [n for n in ("status", "value", *OPTIONAL, "reason") if n in space.free]:
+        raise FileError(
+            f"{path}: a parameter named {', '.join(taken)} cannot be told from the column of a "
+            f"result; give it another name in the space and in the table."
+        )
     if missing := [name for name in ("value", *space.free) if name not in header]:
         raise FileError(
             f"{path} has no column {', '.join(missing)}: needed are a column for each parameter, "
