@@ -2,21 +2,25 @@
 
 from amortes.optimiser.choices import Categorical, Ordinal
 from amortes.optimiser.constraints import Linear
+from amortes.optimiser.explanation import Explanation
 from amortes.optimiser.limits import AmortesWarning
 from amortes.optimiser.minimize import Result, minimize
 from amortes.optimiser.numeric import Float, Int
 from amortes.optimiser.optimizer import Optimizer, Recommendation
+from amortes.optimiser.prediction import Prediction
 from amortes.optimiser.space import Space
 from amortes.optimiser.trials import Trial
 
 __all__ = [
     "AmortesWarning",
     "Categorical",
+    "Explanation",
     "Float",
     "Int",
     "Linear",
     "Optimizer",
     "Ordinal",
+    "Prediction",
     "Recommendation",
     "Result",
     "Space",

@@ -16,11 +16,9 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args, overload
-
-import torch
 
 from amortes.acquisition import TO_THE_TOP
 from amortes.device import on_cpu
@@ -28,7 +26,9 @@ from amortes.errors import ConfigError, DataError, FileError, require_int
 from amortes.files import read_json, write_json
 from amortes.nets.base import GAINS
 from amortes.optimiser import state as states
+from amortes.optimiser.explanation import Explanation, explain
 from amortes.optimiser.importance import importance
+from amortes.optimiser.prediction import Prediction, check_level, predict
 from amortes.optimiser.space import Config, Space
 from amortes.optimiser.suggest import Suggester
 from amortes.optimiser.trials import Ledger, Outcome, Trial
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 LARGEST_LOG = math.log(sys.float_info.max)
 
 Goal = Literal["minimize", "maximize"]
+Point = Trial | Mapping[str, Any]
+"""A trial or its config."""
 Start = Iterable[Trial | tuple[Mapping[str, Any], float] | Mapping[str, Any]]
 
 
@@ -208,18 +210,67 @@ class Optimizer:
     @on_cpu()
     def recommend(self, *, level: float = 0.9) -> Recommendation:
         """The config with the best posterior mean, evaluated before or not."""
-        if not 0 < level < 1:
-            raise DataError(f"level: must be between 0 and 1, not {level!r}.")
+        level = check_level(level)
         with self._lock:
             model = self._suggester.model()
             seed = self._suggester.seed_for("recommend")
             found = model.search(model.value, seed=seed, config=TO_THE_TOP)
             config = copy.deepcopy(self.space.decode(found.x))  # choices may be lists or dicts
-            with torch.no_grad():
-                predicted = model.fitted.predict(self.space.encode(config)[None])
-                tails = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)
-                lower, upper = predicted.icdf(tails[:, None]).flatten().tolist()
-        return Recommendation(config, float(predicted.mean), lower, upper, level)
+            (result,) = predict(
+                model.fitted, self.space, [config], level=level, observation_noise=True
+            )
+        return Recommendation(config, result.mean, result.lower, result.upper, level)
+
+    @overload
+    def predict(
+        self, configs: Point, *, level: float = ..., observation_noise: bool = ...
+    ) -> Prediction: ...
+
+    @overload
+    def predict(
+        self, configs: Sequence[Point], *, level: float = ..., observation_noise: bool = ...
+    ) -> list[Prediction]: ...
+
+    @on_cpu()
+    def predict(
+        self,
+        configs: Point | Sequence[Point],
+        *,
+        level: float = 0.9,
+        observation_noise: bool = False,
+    ) -> Prediction | list[Prediction]:
+        """What the model expects of a config, or of each of several.
+
+        Mean, median, the interval that holds the value with probability `level`, and samples, of
+        the function without noise or, with `observation_noise`, of a new result. A network that
+        cannot tell noise from function gives the latter in any case.
+        """
+        one = isinstance(configs, Trial | Mapping)
+        asked: Any = [configs] if one else configs
+        if isinstance(asked, str | bytes) or not isinstance(asked, Iterable):
+            raise DataError(f"predict: expected a config, or a list of them, not {configs!r}.")
+        plain = [point.config if isinstance(point, Trial) else point for point in asked]
+        with self._lock:
+            fitted = self._suggester.model().fitted
+            predicted = predict(
+                fitted, self.space, plain, level=level, observation_noise=observation_noise
+            )
+        return predicted[0] if one else predicted
+
+    @on_cpu()
+    def explain(self, trial: Point, *, level: float = 0.9) -> Explanation:
+        """Why evaluate this: what is expected, what is gained, and the closest result.
+
+        A trial is explained by what was known when it was asked for, a config by what is known
+        now. `print(opt.explain(trial).text)` says it in words; `amortes.optimiser.explanation` has
+        the rules.
+        """
+        level = check_level(level)
+        with self._lock:
+            if isinstance(trial, Trial):
+                self._check_own(trial)
+                trial = self._ledger.trials[trial.number]  # as it is now
+            return explain(self._suggester, trial, past=self.past, level=level)
 
     @on_cpu()
     def importance(self) -> dict[str, float]:

@@ -120,6 +120,12 @@ class Ledger:
         self.trials[number] = Trial(number, self.trials[number].config, "withdrawn")
         self.changes += 1
 
+    def before(self, number: int) -> "Ledger":
+        """A copy with the trials of smaller numbers only."""
+        other = Ledger(self.space)
+        other.trials, other._points = self.trials[:number], self._points[:number]
+        return other
+
     def close(self, number: int, outcome: Outcome) -> Trial:
         """Record what came of a pending trial."""
         trial = self.trials[number]

@@ -1,0 +1,255 @@
+"""Why a config is worth evaluating: what is expected of it, and what it is close to.
+
+    print(opt.explain(trial).text)
+
+Whether a config explores or exploits goes by its upper confidence bound, mean + sd (the utility u,
+bigger is better, without noise), above what an average config of the space has for a mean:
+
+    exploration = sd / (sd + max(mean - average, 0)),
+
+the share that uncertainty has in it. From a half on the config *explores*, below it *exploits*. It
+*repeats* another result if it is within `CLOSE` lengthscales of it and the noise is larger than
+what the function changes over that distance, roughly distance x (sd of the means over the space).
+
+A trial is judged by what was known when it was asked for: the results of trials with smaller
+numbers. (If several are evaluated at a time, some of these may have come later.)
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from amortes.acquisition import Fitted
+from amortes.optimiser.design import sample
+from amortes.optimiser.model import Model
+from amortes.optimiser.prediction import Prediction, predict
+from amortes.optimiser.space import Config
+from amortes.optimiser.suggest import Suggester
+from amortes.optimiser.text import config_text, html_table, number, printable, shortened
+from amortes.optimiser.trials import Ledger, Trial
+from amortes.random import generator
+from amortes.threads import single_thread
+
+CLOSE = 0.1
+"""Lengthscales within which the function hardly changes: a correlation of at least 0.995."""
+CONFIGS = 256
+"""Configs that the average is taken over."""
+Kind = Literal["given", "initial", "explore", "exploit", "repeat"]
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """The closest trial with a result."""
+
+    number: int
+    value: float
+    distance: float
+    unit: Literal["lengthscales", "ranges"]
+    """Of the distance: ranges of the parameters if the network knows no lengthscales."""
+    differs: dict[str, tuple[Any, Any]]
+    """Value there and here of each parameter that differs, the one that counts most first."""
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """What speaks for evaluating a config; see the module for the rules."""
+
+    config: Config
+    trial: Trial | None
+    """The trial explained, if it is one."""
+    kind: Kind
+    """given: a result the run began with; initial: chosen before the model; else by the model."""
+    exploration: float | None = None
+    """Share of uncertainty in what speaks for the config: 1 explores, 0 exploits."""
+    prediction: Prediction | None = None
+    """Of the function without noise; None if there was no result to learn from."""
+    information: float | None = None
+    """Expected information about the optimum and its value (JES), in nats."""
+    improvement: float | None = None
+    """Expected improvement over the best config evaluated, in the units of the values."""
+    best: float | None = None
+    """The best posterior mean of a config evaluated."""
+    noise_sd: float | None = None
+    """Standard deviation of the noise of a result, if the network can tell."""
+    nearest: Neighbour | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready fields."""
+        fields = dict(vars(self))
+        fields["trial"] = None if self.trial is None else self.trial.number
+        fields["prediction"] = None if self.prediction is None else self.prediction.to_dict()
+        fields["nearest"] = None if self.nearest is None else dataclasses.asdict(self.nearest)
+        return fields | {"text": self.text}
+
+    @property
+    def text(self) -> str:
+        """The explanation in plain words, a sentence per line."""
+        return "\n".join([f"{self._name}: {config_text(self.config)}.", *self._sentences()])
+
+    @property
+    def _name(self) -> str:
+        return "This config" if self.trial is None else f"Trial {self.trial.number}"
+
+    def _sentences(self) -> list[str]:
+        said = [self._reason()]
+        if self.prediction is not None:
+            said += [
+                f"Its expected value is {self.prediction.text}; that of the best config so far is "
+                f"{number(self.best, 4)}.",
+                f"Evaluating it is expected to give {number(self.information, 3)} nats of "
+                f"information about the optimum (JES), and to improve on the best config by "
+                f"{number(self.improvement, 3)}.",
+            ]
+        if (near := self.nearest) is not None:
+            differs = ", ".join(
+                f"{printable(name)} ({shortened(there, 4)} there, {shortened(here, 4)} here)"
+                for name, (there, here) in list(near.differs.items())[:3]
+            )
+            how = f"; it differs most in {differs}" if differs else ": it is the same config"
+            said.append(
+                f"The closest result is {number(near.value, 4)}, of trial {near.number}, "
+                f"{number(near.distance, 2)} {near.unit} away{how}."
+            )
+        if self.trial is not None and self.trial.status == "done":
+            said.append(f"The result was {number(self.trial.value, 4)}.")
+        elif self.trial is not None and self.trial.status == "failed":
+            said.append(f"It failed: {printable(self.trial.reason or 'no reason was told')}.")
+        return said
+
+    def _reason(self) -> str:
+        if self.kind == "given":
+            return "It is one of the results that the run began with."
+        if self.kind == "initial":
+            return "It is one of the first, which are spread over the space."
+        if self.kind == "repeat" and self.nearest is not None:
+            noise = "" if self.noise_sd is None else f" (sd {number(self.noise_sd, 3)})"
+            return (
+                f"It repeats trial {self.nearest.number}: between the two, noise{noise} matters "
+                f"more than what the function changes."
+            )
+        share = self.exploration or 0.0
+        if share == 1.0:
+            return "It explores: only its uncertainty speaks for it, not its expected value."
+        return (
+            f"It {self.kind}s: {share:.0%} of its score is uncertainty, {1 - share:.0%} an "
+            f"expected value better than average."
+        )
+
+    def __repr__(self) -> str:
+        parts = [self._name.lower(), self.kind]
+        if self.prediction is not None:
+            parts += [
+                f"value {self.prediction.text}",
+                f"{number(self.information, 3)} nats",
+                f"improvement {number(self.improvement, 3)}",
+            ]
+        if self.nearest is not None:
+            parts.append(f"closest to trial {self.nearest.number}")
+        return f"Explanation({'; '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, Any]] = [("config", config_text(self.config))]
+        rows += [("" if i else "reason", said) for i, said in enumerate(self._sentences())]
+        return html_table(rows, title=f"Why {self._name.lower()}?")
+
+
+@single_thread()
+def explain(
+    suggester: Suggester, subject: Trial | Mapping[str, Any], *, past: int, level: float
+) -> Explanation:
+    """The explanation of a trial of the suggester's ledger, or of a config as things are now.
+
+    The config of a pending trial counts as that trial. The first `past` trials are results that
+    were there before the first was asked for.
+    """
+    ledger = suggester.ledger
+    trial = subject if isinstance(subject, Trial) else ledger.pending(subject)
+    if trial is None:
+        assert not isinstance(subject, Trial)
+        explanation = Explanation(ledger.space.check(subject), None, "explore")
+        return _judged(explanation, suggester, suggester.model(), ledger, level)
+    known = ledger.before(trial.number)
+    kind: Kind = "explore"
+    if trial.number < past:
+        kind = "given"
+    elif len(known.having("done", "failed", "pending")) < suggester.initial:
+        kind = "initial"
+    explanation = Explanation(trial.copy().config, trial.copy(), kind)
+    if not known.having("done"):
+        return dataclasses.replace(explanation, kind="given" if kind == "given" else "initial")
+    unchanged = not any(t.status in ("done", "failed") for t in ledger.trials[trial.number :])
+    model = (
+        suggester.model()
+        if unchanged
+        else Model(suggester.network, known, maximise=suggester.maximise)
+    )
+    return _judged(explanation, suggester, model, known, level)
+
+
+def _judged(
+    explanation: Explanation, suggester: Suggester, model: Model, ledger: Ledger, level: float
+) -> Explanation:
+    """The explanation with all that the model, fitted to the ledger, says."""
+    fitted, space = model.fitted, ledger.space
+    (prediction,) = predict(
+        fitted, space, [explanation.config], level=level, observation_noise=False
+    )
+    x = space.encode(explanation.config)[None]
+    sign = 1.0 if suggester.maximise else -1.0
+    with torch.no_grad():
+        pending = ledger.points("pending")
+        aware = model.with_pending(pending).fitted if len(pending) else fitted
+        information, improvement = float(aware.score("jes", x)), float(fitted.score("ei", x))
+        best = sign * float((sign * fitted.posterior_mean(ledger.points("done"))).max())
+        everywhere = fitted.posterior_mean(sample(space, CONFIGS, generator(suggester.seed)))
+        sd = float(fitted.latent(x).sd)
+    above = max(sign * (prediction.mean - float(everywhere.mean())), 0.0)
+    exploration = sd / (sd + above) if sd > 0 else 0.0
+    nearest = _nearest(fitted, ledger, explanation.config, x[0])
+    kind = explanation.kind
+    if kind not in ("given", "initial"):
+        kind = "explore" if exploration >= 0.5 else "exploit"
+        if _repeats(nearest, fitted.noise_sd, float(everywhere.std())):
+            kind = "repeat"
+    return dataclasses.replace(
+        explanation,
+        kind=kind,
+        exploration=exploration,
+        prediction=prediction,
+        information=information,
+        improvement=improvement,
+        best=best,
+        noise_sd=fitted.noise_sd,
+        nearest=nearest,
+    )
+
+
+def _repeats(nearest: Neighbour, noise_sd: float | None, spread: float) -> bool:
+    """Whether only noise makes the difference to the closest result."""
+    if not nearest.differs:
+        return True
+    return nearest.distance <= CLOSE and (noise_sd or 0.0) > nearest.distance * spread
+
+
+def _nearest(fitted: Fitted, ledger: Ledger, config: Config, x: Tensor) -> Neighbour:
+    """The trial with a result that is closest to x, `d`."""
+    done = ledger.having("done")
+    scale = fitted.lengthscale
+    steps = (x - ledger.points_of(done)) / (torch.ones_like(x) if scale is None else scale)
+    distances = steps.square().sum(1).sqrt()
+    i = int(distances.argmin())
+    there = done[i]
+    along = {k: float(steps[i, place].norm()) for k, place in ledger.space.places.items()}
+    differs = {
+        name: (there.config.get(name), config.get(name))
+        for name in sorted(along, key=lambda name: -along[name])
+        if along[name] > 0.0 and math.isfinite(along[name])
+    }
+    assert there.value is not None
+    unit: Literal["lengthscales", "ranges"] = "ranges" if scale is None else "lengthscales"
+    return Neighbour(there.number, there.value, float(distances[i]), unit, differs)

@@ -1,0 +1,116 @@
+"""What the model expects of a config, in the user's units.
+
+    prediction = opt.predict({"lr": 1e-3, "layers": 3})
+    prediction.mean, prediction.median, prediction.lower, prediction.upper
+    prediction.samples(1000, seed=0)
+
+Of the function itself or, with `observation_noise=True`, of a new result, noise and all. Intervals
+are between quantiles: the distribution need not be symmetric.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from amortes.acquisition import Fitted
+from amortes.errors import DataError, require_int
+from amortes.nets.distributions import Predictive
+from amortes.optimiser.space import Config, Space
+from amortes.optimiser.text import config_text, html_table, number, percent
+from amortes.random import generator
+
+
+@dataclass(frozen=True, repr=False)
+class Prediction:
+    """The distribution of the value of one config, without noise unless `observation_noise`."""
+
+    config: Config
+    mean: float
+    median: float
+    lower: float
+    upper: float
+    level: float
+    """Probability that the value is between lower and upper, as likely below as above."""
+    observation_noise: bool
+    """Whether this is about a new result, which is noisy, or about the function."""
+    _distribution: Predictive = field(compare=False)
+
+    def samples(self, n: int, seed: int = 0) -> np.ndarray:
+        """Independent draws of the value: `n`, the same for the same seed."""
+        n, seed = require_int("samples(n)", n, 1), require_int("seed", seed, 0)
+        draws: np.ndarray = self._distribution.sample(generator(seed), (n,)).numpy()
+        return draws
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready fields."""
+        return {name: part for name, part in vars(self).items() if name != "_distribution"}
+
+    @property
+    def text(self) -> str:
+        """The mean and the interval in one line."""
+        return (
+            f"{number(self.mean, 4)}, between {number(self.lower, 4)} and {number(self.upper, 4)} "
+            f"with probability {percent(self.level)}"
+        )
+
+    def __repr__(self) -> str:
+        what = "result" if self.observation_noise else "value"
+        return f"Prediction({what} {self.text}, at {config_text(self.config)})"
+
+    def _repr_html_(self) -> str:
+        what = "a new result" if self.observation_noise else "the function without noise"
+        rows = [
+            ("config", config_text(self.config)),
+            ("mean", self.mean),
+            ("median", self.median),
+            (f"{percent(self.level)} interval", f"{number(self.lower)} to {number(self.upper)}"),
+        ]
+        return html_table(rows, title=f"Prediction of {what}")
+
+
+def predict(
+    fitted: Fitted,
+    space: Space,
+    configs: Sequence[Mapping[str, Any]],
+    *,
+    level: float,
+    observation_noise: bool,
+) -> list[Prediction]:
+    """A prediction for each of the configs."""
+    level = check_level(level)
+    checked = [space.check(config) for config in configs]
+    if not checked:
+        return []
+    with torch.no_grad():
+        X = space.encode_all(checked)
+        distribution = fitted.predict(X) if observation_noise else fitted.latent(X)
+        shares = torch.tensor([(1 - level) / 2, 0.5, (1 + level) / 2], dtype=torch.float64)
+        lower, median, upper = distribution.icdf(shares[:, None]).tolist()
+        mean = distribution.mean.tolist()
+    return [
+        Prediction(
+            config=checked[i],
+            mean=mean[i],
+            median=median[i],
+            lower=lower[i],
+            upper=upper[i],
+            level=level,
+            observation_noise=observation_noise,
+            _distribution=distribution[i],
+        )
+        for i in range(len(checked))
+    ]
+
+
+def check_level(level: Any) -> float:
+    """The level as a float, or a `DataError` unless it is a probability between 0 and 1."""
+    try:
+        number = float(level) if not isinstance(level, str | bytes | bool) else 0.0
+    except (TypeError, ValueError, OverflowError):
+        number = 0.0
+    if not 0 < number < 1:
+        raise DataError(f"level: must be between 0 and 1, not {level!r}.")
+    return number

@@ -1,0 +1,49 @@
+"""Values, configs and small tables as people read them, in a terminal and in HTML."""
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+LONGEST = 60
+"""Characters after which a value is cut."""
+
+
+def number(value: Any, digits: int = 5) -> str:
+    """Floats with some significant digits, anything else as it is."""
+    return f"{value:.{digits}g}" if isinstance(value, float) else printable(str(value))
+
+
+def printable(text: str) -> str:
+    """The text with what no file or terminal can encode (lone surrogates) replaced."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def shortened(value: Any, digits: int = 5) -> str:
+    """A value as text, cut where it gets long."""
+    text = number(value, digits)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def config_text(config: Mapping[str, Any]) -> str:
+    """The config in one line, `lr=0.001, layers=3`."""
+    return ", ".join(f"{printable(name)}={shortened(value)}" for name, value in config.items())
+
+
+def percent(share: float) -> str:
+    """A share as a percentage of three significant digits."""
+    return f"{100 * share:.3g}%"
+
+
+def html_table(rows: Iterable[Sequence[Any]], header: Sequence[str] = (), title: str = "") -> str:
+    """An HTML table of cells that are escaped; `title` stands above it."""
+    head = "".join(f"<th>{_cell(name)}</th>" for name in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td style='text-align:left'>{_cell(c)}</td>" for c in row) + "</tr>"
+        for row in rows
+    )
+    above = f"<p><b>{_cell(title)}</b></p>" if title else ""
+    return f"{above}<table>{f'<tr>{head}</tr>' if head else ''}{body}</table>"
+
+
+def _cell(value: Any) -> str:
+    return html.escape(shortened(value) if not isinstance(value, str) else printable(value))

@@ -1,0 +1,35 @@
+from amortes.optimiser.text import config_text, html_table, number, percent, printable, shortened
+
+
+def test_numbers_and_others() -> None:
+    assert number(0.123456789) == "0.12346"
+    assert number(1234567.0, 3) == "1.23e+06"
+    assert number(7) == "7"
+    assert number(None) == "None"
+    assert percent(0.9) == "90%"
+    assert percent(0.995) == "99.5%"
+
+
+def test_long_values_are_cut() -> None:
+    assert len(shortened("x" * 500)) == 60
+    assert shortened("x" * 60) == "x" * 60
+
+
+def test_configs_in_a_line() -> None:
+    assert config_text({"lr": 1e-3, "act": "relu", "sizes": [1, 2]}) == (
+        "lr=0.001, act=relu, sizes=[1, 2]"
+    )
+
+
+def test_what_cannot_be_encoded_is_replaced() -> None:
+    assert printable("a\ud800b") == "a?b"
+    config_text({"\udcff": "\ud800"}).encode()
+    html_table([("\udcff", "\ud800")]).encode()
+
+
+def test_tables_are_escaped() -> None:
+    table = html_table([("<a>", 1.0)], header=("x & y", "z"), title="<script>")
+    assert "<script>" not in table
+    assert "&lt;a&gt;" in table
+    assert "x &amp; y" in table
+    assert table.count("<tr>") == 2
