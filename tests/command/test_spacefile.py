@@ -23,7 +23,7 @@ def test_everything_a_file_can_say(tmp_path: Path) -> None:
             'epochs = 20\nname = "a b"\n'
             + FLOAT
             + "log = true\n"
-            + '[layers]\ntype = "int"\nlow = 1\nhigh = 8\n'
+            + '[layers]\ntype = "int"\nlow = 1\nhigh = 8\nstep = 2\n'
             + '[size]\ntype = "ordinal"\nchoices = [16, 32, 64]\n'
             + '[act]\ntype = "categorical"\nchoices = ["relu", "gelu"]\n'
             + "[[constraints]]\ncoefficients = { layers = 2, lr = 1.5 }\nupper = 9\n"
@@ -34,7 +34,7 @@ def test_everything_a_file_can_say(tmp_path: Path) -> None:
         "epochs": 20,
         "name": "a b",
         "lr": Float(1e-5, 0.1, log=True),
-        "layers": Int(1, 8),
+        "layers": Int(1, 8, step=2),
         "size": Ordinal([16, 32, 64]),
         "act": Categorical(["relu", "gelu"]),
     }
@@ -56,7 +56,7 @@ def test_the_example_of_the_module_is_valid(tmp_path: Path) -> None:
     [
         ("[lr]\nlow = 1\nhigh = 2", r"\[lr\] type is missing; it must be one of float, int"),
         ('[lr]\ntype = "real"', r"\[lr\] type is 'real'; it must be"),
-        (FLOAT + "hihg = 3", r"\[lr\] has no key 'hihg'; float has low, high, log"),
+        (FLOAT + "hihg = 3", r"\[lr\] has no key 'hihg'; float has low, high, log, step"),
         ('[lr]\ntype = "int"\nlow = 1', r"\[lr\] high is missing; int needs low and high"),
         ('[a]\ntype = "ordinal"', r"\[a\] choices is missing; ordinal needs choices"),
         ('[lr]\ntype = ["float"]\n', r"\[lr\] type is \['float'\]; it must be one of"),

@@ -44,6 +44,16 @@ PARAMETERS: list[tuple[str, Make, str]] = [
     ("int-reversed", lambda: Int(3, 1), "Int: low must be below high"),
     ("int-log-zero", lambda: Int(0, 9, log=True), "log=True needs low >= 1"),
     ("int-huge", lambda: Int(0, 2**60), "Use a Float"),
+    ("float-step-zero", lambda: Float(0, 1, step=0), "Float: step must be positive, not 0"),
+    ("float-step-nan", lambda: Float(0, 1, step=math.nan), "step must be a finite number"),
+    ("float-step-text", lambda: Float(0, 1, step="1"), "step must be a finite number"),  # type: ignore[arg-type]
+    ("float-step-large", lambda: Float(0, 1, step=2), "leaves only 0.0 of 0.0 to 1.0"),
+    ("float-step-tiny", lambda: Float(1e6, 1e6 + 1, step=1e-10), "cannot be told apart"),
+    ("float-step-log", lambda: Float(1, 2, log=True, step=0.1), "log=True or a step, not both"),
+    ("int-step-negative", lambda: Int(0, 9, step=-1), "Int: step must be positive, not -1"),
+    ("int-step-fraction", lambda: Int(0, 9, step=1.5), "Int: step must be an int, not 1.5"),  # type: ignore[arg-type]
+    ("int-step-large", lambda: Int(0, 9, step=10), "leaves only 0 of 0 to 9"),
+    ("int-step-log", lambda: Int(1, 9, log=True, step=2), "log=True or a step, not both"),
     ("choices-one", lambda: Categorical(["a"]), "Categorical: needs at least two"),
     ("choices-text", lambda: Categorical("abc"), "must be a list of values, not 'abc'"),
     ("choices-twice", lambda: Ordinal([1, 2, 1.0]), "Ordinal: choices must be distinct"),

@@ -1,7 +1,9 @@
 import math
+import warnings
 
 import pytest
 import torch
+from optuna.distributions import FloatDistribution, IntDistribution
 from scipy import stats
 
 from amortes.errors import DataError
@@ -20,6 +22,8 @@ from amortes.random import generator
         (Int(1, 4), 1, 0.125),
         (Int(1, 4), 4, 0.875),
         (Int(1, 9, log=True), 3, math.log(6) / math.log(19)),
+        (Float(0.0, 1.0, step=0.25), 0.25, 0.3),
+        (Int(0, 10, step=4), 8, 5 / 6),
     ],
 )
 def test_values_lie_where_the_docstring_says(parameter: Numeric, value: float, u: float) -> None:
@@ -37,7 +41,16 @@ def test_every_integer_comes_back(parameter: Int) -> None:
         assert parameter.decode(parameter.encode(value)) == value
 
 
-@pytest.mark.parametrize("parameter", [Float(0.1, 7), Int(1, 12), Int(2, 300, log=True)])
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        Float(0.1, 7),
+        Int(1, 12),
+        Int(2, 300, log=True),
+        Float(-0.3, 1.0, step=0.1),
+        Int(-7, 40, step=5),
+    ],
+)
 def test_projecting_is_encoding_what_is_decoded(parameter: Numeric) -> None:
     U = torch.linspace(-0.1, 1.1, 997, dtype=torch.float64)[:, None]
     expected = [parameter.encode(parameter.decode(u)) for u in U.tolist()]
@@ -51,6 +64,50 @@ def test_uniform_points_are_uniform_integers() -> None:
     counts = [values.count(v) for v in range(3, 10)]
     assert sum(counts) == 7000
     assert stats.chisquare(counts).pvalue > 0.01
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "step"),
+    [(0.0, 1.0, 0.1), (0.1, 0.75, 0.2), (-1.0, 1.0, 0.3), (0.0, 5.0, 5.0), (1e-5, 1.0, 1e-5)],
+)
+def test_float_steps_are_those_of_optuna(low: float, high: float, step: float) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a step does not divide the range
+        theirs = FloatDistribution(low, high, step=step)
+    parameter = Float(low, high, step=step)
+    count = round((theirs.high - theirs.low) / step) + 1
+    assert parameter.cardinality == count
+    values = parameter.values()
+    assert values == pytest.approx([low + k * step for k in range(count)], rel=1e-12)
+    assert values[-1] == theirs.high <= high
+    assert all(theirs._contains(value) for value in values)
+    assert [parameter.decode(parameter.encode(value)) for value in values] == values
+
+
+@pytest.mark.parametrize(("low", "high", "step"), [(0, 10, 2), (1, 10, 4), (-3, 8, 11), (0, 1, 1)])
+def test_int_steps_are_those_of_optuna(low: int, high: int, step: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = IntDistribution(low, high, step=step)
+    values = Int(low, high, step=step).values()
+    assert values == list(range(theirs.low, theirs.high + 1, step))
+
+
+def test_steps_are_decimal_numbers() -> None:
+    assert 0.1 + 2 * 0.1 != 0.3
+    assert Float(0.1, 0.5, step=0.1).values() == [0.1, 0.2, 0.3, 0.4, 0.5]
+    assert Float(0.1, 0.5, step=0.1).check(0.1 + 2 * 0.1) == 0.3
+
+
+def test_numbers_between_steps_are_refused() -> None:
+    with pytest.raises(DataError, match=r"0.25 is none of the steps 0.1, 0.2, \.\.\., 0.5"):
+        Float(0.1, 0.5, step=0.1).check(0.25)
+    with pytest.raises(DataError, match=r"4 is none of the steps 1, 3, \.\.\., 7"):
+        Int(1, 8, step=2).check(4)
+    with pytest.raises(DataError, match="8 is none of the steps"):  # low + k * step <= high
+        Int(1, 8, step=2).check(8)
+    with pytest.raises(DataError, match=r"1\.0 is none of the steps"):
+        Float(0, 1, step=0.4).check(1.0)
 
 
 def test_natural_numbers_agree_with_decoding() -> None:

@@ -57,6 +57,7 @@ def test_projecting_is_idempotent_and_what_decoding_sees() -> None:
         MIXED,
         Space({"a": Int(1, 3), "b": 2.5}, pool=[{"a": 1}, {"a": 3, "b": 2.5}]),
         Space({"x": Float(0, 1), "n": None}),
+        Space({"x": Float(0, 1, step=0.1), "n": Int(0, 9, step=3)}),
     ],
 )
 def test_a_space_survives_json(space: Space) -> None:

@@ -12,6 +12,7 @@
     type = "int"
     low = 1
     high = 8
+    step = 1                           # the default; a float has none by default
 
     [act]
     type = "categorical"               # or "ordinal", if the order means something
@@ -35,7 +36,7 @@ from amortes.optimiser.space import KINDS, Space
 
 CONSTRAINTS = "constraints"
 # What a table of each type must have, and may have.
-NUMBER = (("low", "high"), ("log",))
+NUMBER = (("low", "high"), ("log", "step"))
 LIST = (("choices",), ())
 KEYS = {"float": NUMBER, "int": NUMBER, "ordinal": LIST, "categorical": LIST}
 

@@ -4,13 +4,18 @@ Float  one coordinate, (v - low) / (high - low), on the logarithm of v if `log`.
 Int    one coordinate. An integer owns the values within 1/2 of it, and the coordinate spans
        low - 1/2 to high + 1/2 (their logarithms if `log`): integers of a linear range own equal
        widths, so a uniform point is a uniform integer, the ends included.
+
+With a step the values are low, low + step, ... up to the last that is not above high, as in Optuna;
+each owns what is within half a step of it.
 """
 
 import math
 import operator
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +28,8 @@ from amortes.optimiser.parameter import Parameter
 MAX_INTEGER = 2**48
 # What rounding may put a number outside its bounds by, relative to their distance.
 ROUNDING = 1e-12
+# A number this many steps beside the grid is on it, but for rounding.
+OFF_GRID = 1e-6
 
 
 class Numeric(Parameter):
@@ -31,16 +38,24 @@ class Numeric(Parameter):
     low: float
     high: float
     log: bool
+    step: float | None
 
     @property
-    @abstractmethod
     def bounds(self) -> tuple[float, float]:
-        """The numbers at coordinates 0 and 1."""
+        """The numbers at coordinates 0 and 1: with a step, half of one beyond the values."""
+        if self.step is None:
+            return self.low, self.high
+        return self.low - 0.5 * self.step, self.low + (self._steps + 0.5) * self.step
 
     @property
     def dims(self) -> int:
         """One."""
         return 1
+
+    @property
+    def cardinality(self) -> int | None:
+        """The number of steps and one; None without a step."""
+        return None if self.step is None else self._steps + 1
 
     def encode(self, value: Any) -> list[float]:
         """The share of the bounds below the value."""
@@ -53,9 +68,38 @@ class Numeric(Parameter):
         values = low + (high - low) * u
         return values.exp() if self.log else values
 
-    def to_dict(self) -> dict[str, Any]:
-        """Bounds and scale."""
-        return {"type": self.kind, "low": self.low, "high": self.high, "log": self.log}
+    def project(self, U: Tensor) -> Tensor:
+        """The coordinates of the values that own the rows of U."""
+        U = U.clamp(0.0, 1.0)
+        if self.step is None:
+            return U
+        low, high = self._span
+        places = ((self.natural(U) - self.low) / self.step + 0.5).floor().clamp(0, self._steps)
+        nearest = self.low + places * self.step
+        return ((nearest.log() if self.log else nearest) - low) / (high - low)
+
+    def values(self) -> list[Any]:
+        """All values, if there is a step."""
+        if self.step is None:
+            return super().values()
+        return [self._value(place) for place in range(self._steps + 1)]
+
+    @abstractmethod
+    def _value(self, place: int) -> Any:
+        """The value `place` steps above low."""
+
+    @cached_property
+    def _steps(self) -> int:
+        """The number of steps between the first value and the last; exact in decimals."""
+        if self.step is None:
+            return 0
+        return int((_decimal(self.high) - _decimal(self.low)) // _decimal(self.step))
+
+    def _place(self, u: float) -> int:
+        """Which value owns the coordinate."""
+        assert self.step is not None
+        place = math.floor((self._natural(u) - self.low) / self.step + 0.5)
+        return min(max(place, 0), self._steps)
 
     def _natural(self, u: float) -> float:
         low, high = self._span
@@ -67,26 +111,52 @@ class Numeric(Parameter):
         low, high = self.bounds
         return (math.log(low), math.log(high)) if self.log else (low, high)
 
+    def _check_range(self) -> None:
+        """Raise `ConfigError` unless low, high, log and step, which are of their types, agree."""
+        kind = type(self).__name__
+        if not self.low < self.high or math.isinf(self.high - self.low):
+            raise ConfigError(
+                f"{kind}: low must be below high, by a finite amount, not {self.low} and "
+                f"{self.high}. For a fixed value give the value instead of {_a(kind)}."
+            )
+        if not isinstance(self.log, bool):
+            raise ConfigError(f"{kind}: log must be True or False, not {self.log!r}.")
+        if self.step is None:
+            return
+        if not self.step > 0:
+            raise ConfigError(f"{kind}: step must be positive, not {self.step}.")
+        if self._steps < 1:
+            raise ConfigError(
+                f"{kind}: a step of {self.step} leaves only {self.low} of {self.low} to "
+                f"{self.high}. Give a smaller step, or the value instead of {_a(kind)}."
+            )
+        if max(abs(self.low), abs(self.high), self.high - self.low) > 2 * MAX_INTEGER * self.step:
+            raise ConfigError(
+                f"{kind}: a step of {self.step} is too small for numbers from {self.low} to "
+                f"{self.high}: neighbours cannot be told apart. Leave out the step."
+            )
+
 
 @dataclass(frozen=True)
 class Float(Numeric):
-    """A real number in [low, high]; `log=True` if its order of magnitude is what matters."""
+    """A real number in [low, high]; `log=True` if its order of magnitude is what matters.
+
+    With `step`, only low, low + step, ...; not together with `log`.
+    """
 
     low: float
     high: float
     log: bool = False
+    step: float | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str] = "float"
 
     def __post_init__(self) -> None:
-        for field in ("low", "high"):
-            object.__setattr__(self, field, finite(getattr(self, field), f"Float: {field}"))
-        if not self.low < self.high or math.isinf(self.high - self.low):
-            raise ConfigError(
-                f"Float: low must be below high, by a finite amount, not {self.low} and "
-                f"{self.high}. For a fixed value give the value instead of a Float."
-            )
-        _check_log(self.log, "Float")
+        for name in ("low", "high") if self.step is None else ("low", "high", "step"):
+            object.__setattr__(self, name, finite(getattr(self, name), f"Float: {name}"))
+        self._check_range()
+        if self.log and self.step is not None:
+            raise ConfigError("Float: give log=True or a step, not both.")
         if self.log and self.low <= 0:
             raise ConfigError(f"Float: log=True needs low > 0, not {self.low}.")
         if not self._span[0] < self._span[1]:
@@ -95,69 +165,63 @@ class Float(Numeric):
                 f"out log=True."
             )
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Low and high."""
-        return self.low, self.high
-
-    @property
-    def cardinality(self) -> None:
-        """A continuum."""
-        return None
-
     def check(self, value: Any) -> float:
-        """A number within the bounds; one outside by rounding counts as the bound."""
+        """A number within the bounds; one outside, or beside the grid, by rounding is moved."""
         number = _number(value)
         slack = ROUNDING * (self.high - self.low)
         if not self.low - slack <= number <= self.high + slack:
             raise DataError(f"{number} is outside [{self.low}, {self.high}].")
-        return min(max(float(number), self.low), self.high)
+        if self.step is None:
+            return min(max(float(number), self.low), self.high)
+        steps = (number - self.low) / self.step
+        if not abs(steps - round(steps)) <= OFF_GRID or not 0 <= round(steps) <= self._steps:
+            raise DataError(_beside(number, self))
+        return self._value(round(steps))
 
     def decode(self, u: Sequence[float]) -> float:
-        """The value with the share u of the range below it."""
+        """The value with the share u of the range below it, or on the grid the one that owns u."""
+        if self.step is not None:
+            return self._value(self._place(u[0]))
         return min(max(self._natural(u[0]), self.low), self.high)
 
-    def project(self, U: Tensor) -> Tensor:
-        """U itself within the cube."""
-        return U.clamp(0.0, 1.0)
+    def to_dict(self) -> dict[str, Any]:
+        """Bounds, scale and step."""
+        description = {"type": self.kind, "low": self.low, "high": self.high, "log": self.log}
+        return description if self.step is None else description | {"step": self.step}
+
+    def _value(self, place: int) -> float:
+        # In decimals, so that 0.1 + 2 * 0.1 is 0.3.
+        assert self.step is not None
+        return float(_decimal(self.low) + place * _decimal(self.step))
 
 
 @dataclass(frozen=True)
 class Int(Numeric):
-    """A whole number in low..high, both included; `log=True` if its order of magnitude matters."""
+    """A whole number in low..high, both included; `log=True` if its order of magnitude matters.
+
+    With `step`, only low, low + step, ...; not together with `log`.
+    """
 
     low: int
     high: int
     log: bool = False
+    step: int = field(default=1, kw_only=True)
 
     kind: ClassVar[str] = "int"
 
     def __post_init__(self) -> None:
-        for field in ("low", "high"):
-            object.__setattr__(self, field, _integer(getattr(self, field), f"Int: {field}"))
-        if self.low >= self.high:
-            raise ConfigError(
-                f"Int: low must be below high, not {self.low} and {self.high}. "
-                f"For a fixed value give the value instead of an Int."
-            )
+        for name in ("low", "high", "step"):
+            object.__setattr__(self, name, _integer(getattr(self, name), f"Int: {name}"))
         if max(abs(self.low), abs(self.high)) > MAX_INTEGER:
             raise ConfigError(
                 f"Int: {self.low}..{self.high} goes beyond 2**48, where neighbours cannot be told "
                 f"apart. Use a Float."
             )
-        _check_log(self.log, "Int")
+        self._check_range()
+        if self.log and self.step != 1:
+            raise ConfigError("Int: give log=True or a step, not both.")
         if self.log and self.low < 1:
             raise ConfigError(f"Int: log=True needs low >= 1, not {self.low}.")
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """All that rounds to low..high."""
-        return self.low - 0.5, self.high + 0.5
-
-    @property
-    def cardinality(self) -> int:
-        """How many integers there are in low..high."""
-        return self.high - self.low + 1
 
     def check(self, value: Any) -> int:
         """A whole number within the bounds; 3.0 counts as 3."""
@@ -166,21 +230,35 @@ class Int(Numeric):
             raise DataError(f"{number} is not a whole number.")
         if not self.low <= number <= self.high:
             raise DataError(f"{number} is outside {self.low}..{self.high}.")
+        if (int(number) - self.low) % self.step:
+            raise DataError(_beside(number, self))
         return int(number)
 
     def decode(self, u: Sequence[float]) -> int:
         """The integer that owns u."""
-        return min(max(math.floor(self._natural(u[0]) + 0.5), self.low), self.high)
+        return self._value(self._place(u[0]))
 
-    def project(self, U: Tensor) -> Tensor:
-        """The coordinates of the integers that own the rows of U."""
-        low, high = self._span
-        nearest = (self.natural(U.clamp(0.0, 1.0)) + 0.5).floor().clamp(self.low, self.high)
-        return ((nearest.log() if self.log else nearest) - low) / (high - low)
+    def to_dict(self) -> dict[str, Any]:
+        """Bounds, scale and step."""
+        description = {"type": self.kind, "low": self.low, "high": self.high, "log": self.log}
+        return description if self.step == 1 else description | {"step": self.step}
 
-    def values(self) -> list[Any]:
-        """low..high."""
-        return list(range(self.low, self.high + 1))
+    def _value(self, place: int) -> int:
+        return self.low + place * self.step
+
+
+def _beside(number: float, parameter: Numeric) -> str:
+    first, second, last = (parameter._value(place) for place in (0, 1, parameter._steps))
+    return f"{number} is none of the steps {first}, {second}, ..., {last}."
+
+
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "AEIOU" else f"a {kind}"
+
+
+def _decimal(number: float) -> Decimal:
+    """The number as it is written."""
+    return Decimal(repr(number))
 
 
 def _number(value: Any) -> int | float:
@@ -191,11 +269,6 @@ def _number(value: Any) -> int | float:
     if not abs(value) < math.inf:
         raise DataError(f"{value!r} is not a finite number.")
     return value
-
-
-def _check_log(log: Any, what: str) -> None:
-    if not isinstance(log, bool):
-        raise ConfigError(f"{what}: log must be True or False, not {log!r}.")
 
 
 def finite(value: Any, what: str) -> float:
