@@ -15,7 +15,7 @@ import torch
 from amortes.errors import ConfigError, DataError, FileError
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import AmortesWarning, Float, Int, Optimizer, Trial, minimize
-from amortes.optimiser.minimize import Result
+from amortes.optimiser.result import Result
 from amortes.optimiser.space import Config
 
 PLANE = {"x": Float(-5, 10), "y": Float(0, 15)}
@@ -37,7 +37,7 @@ def test_branin(network: KernelNetwork) -> None:
     result = run(network, branin, PLANE, 22, progress=True)
     assert result.fun < 0.6  # the minimum is 0.398; the mean over the domain 54
     assert result.fun == branin(result.x)
-    assert result.n_trials == len(result.history) == 22
+    assert result.n_trials == len(result.trials) == 22
     assert result.message == "all 22 trials are done."
     assert result.optimizer.best.value == result.fun
 
@@ -56,7 +56,7 @@ def test_workers_evaluate_at_the_same_time(network: KernelNetwork) -> None:
 
     result = run(network, fun, n=6, workers=3)
     assert result.n_trials == 6
-    assert all(trial.status == "done" for trial in result.history)
+    assert all(trial.status == "done" for trial in result.trials)
 
 
 def test_one_worker_runs_in_the_callers_thread(network: KernelNetwork) -> None:
@@ -80,7 +80,7 @@ def test_exceptions_are_recorded(network: KernelNetwork, workers: int) -> None:
     with pytest.warns(AmortesWarning, match=r"raised ZeroDivisionError\('too large'\)") as said:
         result = run(network, fun, n=8, workers=workers)
     assert len(said) == 1
-    failed = [trial for trial in result.history if trial.status == "failed"]
+    failed = [trial for trial in result.trials if trial.status == "failed"]
     assert failed
     assert all(trial.reason == "ZeroDivisionError: too large" for trial in failed)
     assert result.n_trials == 8
@@ -169,14 +169,14 @@ def test_time_is_limited(network: KernelNetwork) -> None:
 
 def test_costs_are_passed_on(network: KernelNetwork) -> None:
     result = run(network, lambda config: (config["x"], 1.0 + config["x"]), n=4)
-    assert [trial.cost for trial in result.history] == [1.0 + t["x"] for t in result.history]
+    assert [trial.cost for trial in result.trials] == [1.0 + t["x"] for t in result.trials]
     with pytest.raises(DataError, match="not 3 values"):
         run(network, lambda config: (1, 2, 3), n=1, errors="raise")
 
 
 def test_the_seed_decides(network: KernelNetwork) -> None:
     first, again = (run(network, lambda config: config["x"], seed=4) for _ in range(2))
-    assert first.history == again.history
+    assert first.trials == again.trials
 
 
 @pytest.mark.parametrize("odd", [None, "0.3", {"loss": 1.0}, (1.0, 2.0, 3.0)])
@@ -187,7 +187,7 @@ def test_a_result_that_is_none_is_a_failure(network: KernelNetwork, odd: Any) ->
     with pytest.warns(AmortesWarning, match="returned no result"):
         result = run(network, fun, n=8)
     assert result.n_trials == 8
-    assert any("a result must be a number" in (trial.reason or "") for trial in result.history)
+    assert any("a result must be a number" in (trial.reason or "") for trial in result.trials)
     with pytest.raises(DataError, match="must be a number"):
         run(network, fun, n=8, errors="raise")
 
@@ -223,13 +223,13 @@ def test_a_run_goes_on_from_its_file(network: KernelNetwork, tmp_path: Path, wor
     interrupted = calls[3]
     result = run(network, fun, n=9, start=past, state=path, workers=workers)
     assert result.n_trials == 9
-    assert len(result.history) == 11
+    assert len(result.trials) == 11
     assert interrupted in calls[4:]  # once more, from its beginning
-    assert all(trial.status == "done" for trial in result.history)
+    assert all(trial.status == "done" for trial in result.trials)
     if workers == 1:
         calls.clear()
         undisturbed = run(network, lambda c: c["x"] ** 2, n=9, start=past)
-        assert [t.config for t in undisturbed.history] == [t.config for t in result.history]
+        assert [t.config for t in undisturbed.trials] == [t.config for t in result.trials]
     again = run(network, fun, n=9, start=past, state=path)
     assert again.n_trials == 9
     assert again.fun == result.fun
@@ -261,7 +261,7 @@ def test_past_results_are_those_of_the_run(network: KernelNetwork, tmp_path: Pat
     # Configs to try first are no results.
     result = run(network, lambda c: c["x"] ** 2, n=5, state=path, start=[*past, {"x": 0.3}])
     assert result.n_trials == 5
-    assert len(result.history) == 7
+    assert len(result.trials) == 7
 
 
 @pytest.mark.parametrize("how", ["exception", "callback"])
@@ -351,8 +351,8 @@ def test_a_bad_cost_does_not_spoil_the_value(network: KernelNetwork) -> None:
     with pytest.warns(AmortesWarning, match="a cost must be a positive") as said:
         result = run(network, lambda c: (c["x"], 0.0 if c["x"] > 0.5 else 1.0), n=6)
     assert len(said) == 1
-    assert all(trial.status == "done" for trial in result.history)
-    assert {trial.cost for trial in result.history} == {None, 1.0}
+    assert all(trial.status == "done" for trial in result.trials)
+    assert {trial.cost for trial in result.trials} == {None, 1.0}
 
 
 def test_patience_with_failures(network: KernelNetwork) -> None:

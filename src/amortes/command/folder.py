@@ -18,7 +18,8 @@ from typing import Any
 from amortes.command.table import as_csv
 from amortes.errors import ConfigError, FileError
 from amortes.files import atomic_path, locked, read_json, write_json, write_text
-from amortes.optimiser.optimizer import Goal, Optimizer
+from amortes.optimiser.insight import Goal
+from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.space import Space
 from amortes.optimiser.state import short
 from amortes.optimiser.trials import Trial

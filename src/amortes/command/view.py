@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from amortes.optimiser.optimizer import Goal
+from amortes.optimiser.insight import Goal
 from amortes.optimiser.trials import Trial
 
 BARS = "▁▂▃▄▅▆▇█"

@@ -4,10 +4,12 @@ from amortes.optimiser.choices import Categorical, Ordinal
 from amortes.optimiser.constraints import Linear
 from amortes.optimiser.explanation import Explanation
 from amortes.optimiser.limits import AmortesWarning
-from amortes.optimiser.minimize import Result, minimize
+from amortes.optimiser.minimize import minimize
 from amortes.optimiser.numeric import Float, Int
-from amortes.optimiser.optimizer import Optimizer, Recommendation
+from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.prediction import Prediction
+from amortes.optimiser.recommendation import Recommendation
+from amortes.optimiser.result import Result
 from amortes.optimiser.space import Space
 from amortes.optimiser.trials import Trial
 

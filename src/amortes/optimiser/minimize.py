@@ -17,28 +17,25 @@ from concurrent.futures import (
     FIRST_COMPLETED,
     Executor,
     Future,
-    ThreadPoolExecutor,
     as_completed,
     wait,
 )
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-import torch
 
 from amortes.errors import ConfigError, DataError, require_int
 from amortes.files import locked
+from amortes.optimiser.executor import executor_of
+from amortes.optimiser.insight import Goal
 from amortes.optimiser.limits import AmortesWarning
-from amortes.optimiser.optimizer import Goal, Optimizer, Start
+from amortes.optimiser.optimizer import Optimizer, Start
+from amortes.optimiser.progress import progress_bar
+from amortes.optimiser.result import Result
 from amortes.optimiser.space import Config, Space
 from amortes.optimiser.trials import Trial, positive
 from amortes.pretrained import AnyNetwork
-from amortes.threads import use_threads
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 Objective = Callable[[Config], float | tuple[float, float]]
 Callback = Callable[[Optimizer, Trial], bool | None]
@@ -47,24 +44,6 @@ HOPELESS = 10
 """Failures without a single success after which there is no point in going on."""
 CONVINCED = 3
 """Results in a row with a negligible expected gain before the run stops early."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a run found."""
-
-    x: Config
-    """The config with the best value observed."""
-    fun: float
-    """Its value."""
-    n_trials: int
-    """Evaluations made, failed ones and those of earlier calls included."""
-    history: list[Trial]
-    """All of them, and the past results the run started from."""
-    optimizer: Optimizer
-    """To go on with, or for `recommend()`, `importance()`, `plot()` and `save()`."""
-    message: str
-    """Why the run ended."""
 
 
 def minimize(
@@ -120,7 +99,7 @@ def minimize(
     )
     deadline = math.inf if timeout is None else time.monotonic() + timeout
     alone = contextlib.nullcontext() if state is None else locked(Path(state), "`minimize`")
-    with alone, _progress_bar(progress) as bar, _executor(workers) as executor:
+    with alone, progress_bar(progress) as bar, executor_of(workers) as executor:
         if state is not None and Path(state).exists():
             optimizer = optimizer.resumed(state)
         run = _Run(fun, optimizer, n_trials, early_stop, errors, max_failures, callback, state)
@@ -130,33 +109,6 @@ def minimize(
         for finished in run.evaluate(executor, workers, deadline):
             bar.update(task, completed=finished, note=run.note)
     return run.result()
-
-
-@contextlib.contextmanager
-def _executor(workers: int) -> Iterator[Executor]:
-    """Runs evaluations; what is still under way when the block ends is left to itself."""
-    if workers == 1:
-        yield _Inline()
-        return
-    count = torch.get_num_threads()
-    # A worker may begin while the next suggestion is made, on one thread.
-    pool = ThreadPoolExecutor(workers, "amortes", initializer=use_threads, initargs=(count,))
-    try:
-        yield pool
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
-class _Inline(Executor):
-    """Runs what is submitted at once in the caller's thread, where debuggers and Ctrl-C work."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
-        return future
 
 
 class _Run:
@@ -317,23 +269,6 @@ def _value_and_cost(returned: Any) -> tuple[Any, Any]:
             f"a result must be a number, or a pair of value and cost, not {len(returned)} values."
         )
     return returned
-
-
-def _progress_bar(shown: bool) -> "Progress":
-    """A bar on standard error with the best value; silent when piped."""
-    # A tenth of a second that those who ask and tell need not wait for.
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    return Progress(
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("trials, {task.fields[note]}"),
-        TimeElapsedColumn(),
-        console=console,
-        disable=not (shown and console.is_terminal),
-    )
 
 
 def _check(fun: object, timeout: float | None, early_stop: float | None, errors: str) -> None:

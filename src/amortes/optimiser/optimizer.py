@@ -11,57 +11,26 @@ pending: the next one is chosen as if they were done but their values unknown. E
 function of the seed and the trials so far, so a saved run continues as if it had never stopped.
 """
 
-import copy
-import math
 import os
-import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args, overload
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self, get_args, overload
 
-from amortes.acquisition import TO_THE_TOP
 from amortes.device import on_cpu
 from amortes.errors import ConfigError, DataError, FileError, require_int
 from amortes.files import read_json, write_json
 from amortes.nets.base import GAINS
 from amortes.optimiser import state as states
-from amortes.optimiser.explanation import Explanation, explain
-from amortes.optimiser.importance import importance
-from amortes.optimiser.prediction import Prediction, check_level, predict
+from amortes.optimiser.insight import Goal, Insight, Point
 from amortes.optimiser.space import Config, Space
 from amortes.optimiser.suggest import Suggester
 from amortes.optimiser.trials import Ledger, Outcome, Trial
 from amortes.pretrained import AnyNetwork, as_network
-from amortes.random import generator
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-LARGEST_LOG = math.log(sys.float_info.max)
-
-Goal = Literal["minimize", "maximize"]
-Point = Trial | Mapping[str, Any]
-"""A trial or its config."""
 Start = Iterable[Trial | tuple[Mapping[str, Any], float] | Mapping[str, Any]]
 
 
-@dataclass(frozen=True)
-class Recommendation:
-    """The config with the best posterior mean, and what an evaluation of it is expected to give.
-
-    The interval may take results far on the bad side for less bad than they are
-    (`amortes.acquisition.tail`).
-    """
-
-    config: Config
-    mean: float
-    lower: float
-    upper: float
-    level: float  # probability that an evaluation is between lower and upper
-
-
-class Optimizer:
+class Optimizer(Insight):
     """Suggests configs of a space; safe to use from several threads.
 
     space: a `Space`, or a dict of parameters.
@@ -132,7 +101,7 @@ class Optimizer:
     @on_cpu()
     def tell(
         self,
-        trial: Trial | Mapping[str, Any],
+        trial: Point,
         value: float | None = None,
         *,
         cost: float | None = None,
@@ -185,129 +154,6 @@ class Optimizer:
             raise DataError(f"the config {checked} is not in the pool, or violates a constraint.")
         with self._lock:
             self._queue.append(checked)
-
-    @property
-    def trials(self) -> list[Trial]:
-        """All trials by number, pending and failed ones too."""
-        with self._lock:
-            return [trial.copy() for trial in self._ledger.trials]
-
-    @property
-    @on_cpu()
-    def best(self) -> Trial:
-        """The trial with the best value told; see `recommend` if values are noisy.
-
-        Results told for configs that violate a constraint, or are not in the pool, count only if
-        there are no others.
-        """
-        with self._lock:
-            done = self._ledger.having("done")
-        if not done:
-            raise DataError("there is no result yet; tell one first.")
-        done.sort(key=lambda trial: trial.value or 0.0, reverse=self.goal == "maximize")
-        return next((t for t in done if self.space.allows(t.config)), done[0]).copy()
-
-    @on_cpu()
-    def recommend(self, *, level: float = 0.9) -> Recommendation:
-        """The config with the best posterior mean, evaluated before or not."""
-        level = check_level(level)
-        with self._lock:
-            model = self._suggester.model()
-            seed = self._suggester.seed_for("recommend")
-            found = model.search(model.value, seed=seed, config=TO_THE_TOP)
-            config = copy.deepcopy(self.space.decode(found.x))  # choices may be lists or dicts
-            (result,) = predict(
-                model.fitted, self.space, [config], level=level, observation_noise=True
-            )
-        return Recommendation(config, result.mean, result.lower, result.upper, level)
-
-    @overload
-    def predict(
-        self, configs: Point, *, level: float = ..., observation_noise: bool = ...
-    ) -> Prediction: ...
-
-    @overload
-    def predict(
-        self, configs: Sequence[Point], *, level: float = ..., observation_noise: bool = ...
-    ) -> list[Prediction]: ...
-
-    @on_cpu()
-    def predict(
-        self,
-        configs: Point | Sequence[Point],
-        *,
-        level: float = 0.9,
-        observation_noise: bool = False,
-    ) -> Prediction | list[Prediction]:
-        """What the model expects of a config, or of each of several.
-
-        Mean, median, the interval that holds the value with probability `level`, and samples, of
-        the function without noise or, with `observation_noise`, of a new result. A network that
-        cannot tell noise from function gives the latter in any case.
-        """
-        one = isinstance(configs, Trial | Mapping)
-        asked: Any = [configs] if one else configs
-        if isinstance(asked, str | bytes) or not isinstance(asked, Iterable):
-            raise DataError(f"predict: expected a config, or a list of them, not {configs!r}.")
-        plain = [point.config if isinstance(point, Trial) else point for point in asked]
-        with self._lock:
-            fitted = self._suggester.model().fitted
-            predicted = predict(
-                fitted, self.space, plain, level=level, observation_noise=observation_noise
-            )
-        return predicted[0] if one else predicted
-
-    @on_cpu()
-    def explain(self, trial: Point, *, level: float = 0.9) -> Explanation:
-        """Why evaluate this: what is expected, what is gained, and the closest result.
-
-        A trial is explained by what was known when it was asked for, a config by what is known
-        now. `print(opt.explain(trial).text)` says it in words; `amortes.optimiser.explanation` has
-        the rules.
-        """
-        level = check_level(level)
-        with self._lock:
-            if isinstance(trial, Trial):
-                self._check_own(trial)
-                trial = self._ledger.trials[trial.number]  # as it is now
-            return explain(self._suggester, trial, past=self.past, level=level)
-
-    @on_cpu()
-    def importance(self) -> dict[str, float]:
-        """The share of each parameter in how the posterior mean varies, largest first."""
-        with self._lock:
-            fitted = self._suggester.model().fitted
-            return importance(
-                fitted.posterior_mean, self.space, generator(self._suggester.seed_for("importance"))
-            )
-
-    @on_cpu()
-    def expected_gain(self) -> float:
-        """The largest expected improvement any config offers, in the units of the values.
-
-        Improvement of the objective without noise over its best posterior mean so far.
-        """
-        with self._lock:
-            model = self._suggester.model()
-            found = model.search(model.gain("logei"), seed=self._suggester.seed_for("gain"))
-            return math.exp(min(found.value, LARGEST_LOG))
-
-    @on_cpu()
-    def plot(self) -> "Figure":
-        """A figure: the values told, and the predictive along each parameter."""
-        # Matplotlib takes as long to import as everything of ours together.
-        from amortes.optimiser.figure import draw_run
-
-        with self._lock:
-            if not self._ledger.having("done"):
-                return draw_run(self.trials, maximise=self.goal == "maximize", space=self.space)
-            return draw_run(
-                self.trials,
-                maximise=self.goal == "maximize",
-                space=self.space,
-                fitted=self._suggester.model().fitted,
-                recommended=self.recommend().config,
-            )
 
     @property
     def state(self) -> dict[str, Any]:
@@ -432,14 +278,6 @@ class Optimizer:
 
     def _next(self) -> Config:
         return self._queue.pop(0) if self._queue else self._suggester.next()
-
-    def _check_own(self, trial: Trial) -> None:
-        trials = self._ledger.trials
-        if not (trial.number < len(trials) and trials[trial.number].config == trial.config):
-            raise DataError(
-                f"trial {trial.number} with {trial.config} is not of this optimiser, or its config "
-                f"was changed; work on `dict(trial.config)`."
-            )
 
 
 def _results(trials: list[Trial]) -> list[tuple[Config, Outcome]]:

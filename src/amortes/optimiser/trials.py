@@ -12,13 +12,14 @@ from torch import Tensor
 from amortes.acquisition.units import LARGEST
 from amortes.errors import DataError
 from amortes.optimiser.space import Config, Space
+from amortes.optimiser.text import config_text, html_table, shortened
 
 ROUNDED = 1e-3
 """Coordinates closer than this may differ by rounding only."""
-Status = Literal["pending", "done", "failed", "withdrawn"]
+Status = Literal["done", "failed", "pending", "withdrawn"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trial:
     """One evaluation: a config, and its value once it is told.
 
@@ -37,6 +38,20 @@ class Trial:
 
     def __getitem__(self, name: str) -> Any:
         return self.config[name]
+
+    def __repr__(self) -> str:
+        said = shortened(self.value) if self.status == "done" else self.status
+        if self.status == "failed" and self.reason:
+            said += f" ({shortened(self.reason)})"
+        told = ("cost", "violation")
+        more = [f"{name} {shortened(n)}" for name in told if (n := getattr(self, name)) is not None]
+        outcome = ", ".join([said, *more])
+        return f"Trial({self.number}: {outcome}; {config_text(self.config)})"
+
+    def _repr_html_(self) -> str:
+        told = ("status", "value", "cost", "reason", "violation")
+        rows = [(name, part) for name in told if (part := getattr(self, name)) is not None]
+        return html_table([*self.config.items(), *rows], title=f"Trial {self.number}")
 
     def copy(self) -> Self:
         """The same trial with a config of its own."""

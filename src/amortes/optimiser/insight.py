@@ -1,0 +1,217 @@
+"""What an optimiser knows: results, predictions, explanations, importance, figures.
+
+All of it reads the trials and the model; nothing here changes a run.
+"""
+
+import copy
+import math
+import sys
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from amortes.acquisition import TO_THE_TOP
+from amortes.device import on_cpu
+from amortes.errors import DataError
+from amortes.optimiser.explanation import Explanation, explain
+from amortes.optimiser.importance import importance
+from amortes.optimiser.prediction import Prediction, check_level, predict
+from amortes.optimiser.recommendation import Recommendation
+from amortes.optimiser.space import Config, Space
+from amortes.optimiser.suggest import Suggester
+from amortes.optimiser.summary import (
+    aligned,
+    best_text,
+    count_trials,
+    describe_space,
+    next_step,
+)
+from amortes.optimiser.text import html_table
+from amortes.optimiser.trials import Ledger, Trial
+from amortes.random import generator
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LARGEST_LOG = math.log(sys.float_info.max)
+
+Goal = Literal["minimize", "maximize"]
+Point = Trial | Mapping[str, Any]
+"""A trial or its config."""
+
+
+class Insight:
+    """The part of an `Optimizer` that reads."""
+
+    space: Space
+    goal: Goal
+    past: int
+    _lock: threading.RLock
+    _ledger: Ledger
+    _suggester: Suggester
+    _found: tuple[tuple[int, int], Config] | None = None  # the last recommendation, and when
+
+    @property
+    def trials(self) -> list[Trial]:
+        """All trials by number, pending and failed ones too."""
+        with self._lock:
+            return [trial.copy() for trial in self._ledger.trials]
+
+    @property
+    @on_cpu()
+    def best(self) -> Trial:
+        """The trial with the best value told; see `recommend` if values are noisy.
+
+        Results told for configs that violate a constraint, or are not in the pool, count only if
+        there are no others.
+        """
+        with self._lock:
+            done = self._ledger.having("done")
+        if not done:
+            raise DataError("there is no result yet; tell one first.")
+        done.sort(key=lambda trial: trial.value or 0.0, reverse=self.goal == "maximize")
+        return next((t for t in done if self.space.allows(t.config)), done[0]).copy()
+
+    @on_cpu()
+    def recommend(self, *, level: float = 0.9) -> Recommendation:
+        """The config with the best posterior mean, evaluated before or not."""
+        level = check_level(level)
+        with self._lock:
+            model = self._suggester.model()
+            config = self._recommended()
+            if config is None:
+                seed = self._suggester.seed_for("recommend")
+                found = model.search(model.value, seed=seed, config=TO_THE_TOP)
+                config = self.space.decode(found.x)
+                self._found = (self._now, config)
+            config = copy.deepcopy(config)  # choices may be lists or dicts
+            (result,) = predict(
+                model.fitted, self.space, [config], level=level, observation_noise=True
+            )
+        return Recommendation(config, result.mean, result.lower, result.upper, level)
+
+    @overload
+    def predict(
+        self, configs: Point, *, level: float = ..., observation_noise: bool = ...
+    ) -> Prediction: ...
+
+    @overload
+    def predict(
+        self, configs: Sequence[Point], *, level: float = ..., observation_noise: bool = ...
+    ) -> list[Prediction]: ...
+
+    @on_cpu()
+    def predict(
+        self,
+        configs: Point | Sequence[Point],
+        *,
+        level: float = 0.9,
+        observation_noise: bool = False,
+    ) -> Prediction | list[Prediction]:
+        """What the model expects of a config, or of each of several.
+
+        Mean, median, the interval that holds the value with probability `level`, and samples, of
+        the function without noise or, with `observation_noise`, of a new result. A network that
+        cannot tell noise from function gives the latter in any case.
+        """
+        one = isinstance(configs, Trial | Mapping)
+        asked: Any = [configs] if one else configs
+        if isinstance(asked, str | bytes) or not isinstance(asked, Iterable):
+            raise DataError(f"predict: expected a config, or a list of them, not {configs!r}.")
+        plain = [point.config if isinstance(point, Trial) else point for point in asked]
+        with self._lock:
+            fitted = self._suggester.model().fitted
+            predicted = predict(
+                fitted, self.space, plain, level=level, observation_noise=observation_noise
+            )
+        return predicted[0] if one else predicted
+
+    @on_cpu()
+    def explain(self, trial: Point, *, level: float = 0.9) -> Explanation:
+        """Why evaluate this: what is expected, what is gained, and the closest result.
+
+        A trial is explained by what was known when it was asked for, a config by what is known
+        now. `print(opt.explain(trial).text)` says it in words; `amortes.optimiser.explanation` has
+        the rules.
+        """
+        level = check_level(level)
+        with self._lock:
+            if isinstance(trial, Trial):
+                self._check_own(trial)
+                trial = self._ledger.trials[trial.number]  # as it is now
+            return explain(self._suggester, trial, past=self.past, level=level)
+
+    @on_cpu()
+    def importance(self) -> dict[str, float]:
+        """The share of each parameter in how the posterior mean varies, largest first."""
+        with self._lock:
+            fitted = self._suggester.model().fitted
+            return importance(
+                fitted.posterior_mean, self.space, generator(self._suggester.seed_for("importance"))
+            )
+
+    @on_cpu()
+    def expected_gain(self) -> float:
+        """The largest expected improvement any config offers, in the units of the values.
+
+        Improvement of the objective without noise over its best posterior mean so far.
+        """
+        with self._lock:
+            model = self._suggester.model()
+            found = model.search(model.gain("logei"), seed=self._suggester.seed_for("gain"))
+            return math.exp(min(found.value, LARGEST_LOG))
+
+    @on_cpu()
+    def plot(self) -> "Figure":
+        """A figure: the values told, and the predictive along each parameter."""
+        # Matplotlib takes as long to import as everything of ours together.
+        from amortes.optimiser.figure import draw_run
+
+        with self._lock:
+            if not self._ledger.having("done"):
+                return draw_run(self.trials, maximise=self.goal == "maximize", space=self.space)
+            return draw_run(
+                self.trials,
+                maximise=self.goal == "maximize",
+                space=self.space,
+                fitted=self._suggester.model().fitted,
+                recommended=self.recommend().config,
+            )
+
+    @property
+    def _now(self) -> tuple[int, int]:
+        """What a recommendation depends on; it is the same as long as this is."""
+        return self._ledger.changes, len(self._ledger.trials)
+
+    def _recommended(self) -> Config | None:
+        """The config to recommend, if the search for it was made already."""
+        return self._found[1] if self._found is not None and self._found[0] == self._now else None
+
+    def _summary(self, *, recommend: bool) -> list[tuple[str, str]]:
+        """Names and texts of what there is to say of the run."""
+        with self._lock:
+            trials = self._ledger.trials
+            rows = [("space", describe_space(self.space)), ("trials", count_trials(trials))]
+            if self._ledger.having("done"):
+                rows.append(("best", best_text(self.best)))
+                if recommend or self._recommended() is not None:
+                    rows.append(("recommendation", self.recommend().text))
+            return [*rows, ("next", next_step(trials, self._suggester.initial))]
+
+    def __repr__(self) -> str:
+        # A recommendation is a search, which debuggers that look at everything should not start.
+        rows = self._summary(recommend=False)
+        return f"Optimizer({self.goal}, {self._suggester.acquisition})\n{aligned(rows)}"
+
+    @on_cpu()
+    def _repr_html_(self) -> str:
+        rows = self._summary(recommend=True)
+        return html_table(rows, title=f"Optimizer: {self.goal}, {self._suggester.acquisition}")
+
+    def _check_own(self, trial: Trial) -> None:
+        trials = self._ledger.trials
+        if not (trial.number < len(trials) and trials[trial.number].config == trial.config):
+            raise DataError(
+                f"trial {trial.number} with {trial.config} is not of this optimiser, or its config "
+                f"was changed; work on `dict(trial.config)`."
+            )

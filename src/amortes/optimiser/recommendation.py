@@ -1,0 +1,42 @@
+"""What to use in the end: the config with the best posterior mean."""
+
+from dataclasses import dataclass
+
+from amortes.optimiser.space import Config
+from amortes.optimiser.text import config_text, html_table, number, percent
+
+
+@dataclass(frozen=True, repr=False)
+class Recommendation:
+    """The config with the best posterior mean, and what an evaluation of it is expected to give.
+
+    The interval may take results far on the bad side for less bad than they are
+    (`amortes.acquisition.tail`).
+    """
+
+    config: Config
+    mean: float
+    lower: float
+    upper: float
+    level: float
+    """Probability that an evaluation is between lower and upper."""
+
+    @property
+    def text(self) -> str:
+        """The recommendation in one line."""
+        return (
+            f"{config_text(self.config)}; expected result {number(self.mean, 4)}, between "
+            f"{number(self.lower, 4)} and {number(self.upper, 4)} with probability "
+            f"{percent(self.level)}"
+        )
+
+    def __repr__(self) -> str:
+        return f"Recommendation({self.text})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            *self.config.items(),
+            ("expected result", self.mean),
+            (f"{percent(self.level)} interval", f"{number(self.lower)} to {number(self.upper)}"),
+        ]
+        return html_table(rows, title="Recommendation")

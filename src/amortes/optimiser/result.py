@@ -1,0 +1,45 @@
+"""What `minimize` returns."""
+
+from dataclasses import dataclass
+
+from amortes.optimiser.optimizer import Optimizer
+from amortes.optimiser.space import Config
+from amortes.optimiser.summary import aligned, count_trials, describe_space
+from amortes.optimiser.text import config_text, html_table, number
+from amortes.optimiser.trials import Trial
+
+NEXT = "result.optimizer.recommend(), result.optimizer.plot(), or minimize with more trials"
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """What a run found."""
+
+    x: Config
+    """The config with the best value observed."""
+    fun: float
+    """Its value."""
+    n_trials: int
+    """Evaluations made, failed ones and those of earlier calls included."""
+    trials: list[Trial]
+    """All of them, and the past results the run started from."""
+    optimizer: Optimizer
+    """To go on with, or for `recommend()`, `importance()`, `plot()` and `save()`."""
+    message: str
+    """Why the run ended."""
+
+    def __repr__(self) -> str:
+        return f"Result: {self.message}\n{aligned(self._summary())}"
+
+    def _repr_html_(self) -> str:
+        return html_table(self._summary(), title=f"Result: {self.message}")
+
+    def _summary(self) -> list[tuple[str, str]]:
+        """Names and texts of what there is to say."""
+        return [
+            ("space", describe_space(self.optimizer.space)),
+            ("trials", count_trials(self.trials)),
+            ("best", f"{number(self.fun)}: {config_text(self.x)}"),
+            ("recommendation", self.optimizer.recommend().text),
+            ("next", NEXT),
+        ]

@@ -1,0 +1,53 @@
+import pytest
+
+from amortes.nets.kernel import KernelNetwork
+from amortes.optimiser import Float, Int, Optimizer
+
+SPACE = {"x": Float(0, 1), "n": Int(1, 5)}
+
+
+def told(network: KernelNetwork) -> Optimizer:
+    opt = Optimizer(SPACE, network=network, acquisition="logei")
+    for i in range(5):
+        opt.tell({"x": i / 4, "n": 1 + i}, (i / 4 - 0.4) ** 2)
+    return opt
+
+
+def test_an_optimizer_is_readable(network: KernelNetwork) -> None:
+    opt = Optimizer(SPACE, network=network)
+    assert "trials  none" in repr(opt)
+    assert "ask() for trial 1 of the 3" in repr(opt)
+    assert "none" in opt._repr_html_()
+    opt = told(network)
+    assert "x: 0 to 1; n: 1 to 5" in repr(opt)
+    assert "best    0.01, trial 2: x=0.5, n=3" in repr(opt)
+    assert "recommendation" not in repr(opt)
+    assert opt._repr_html_().count("recommendation") == 1
+    assert opt.recommend().text in repr(opt)  # it is known now
+    opt.tell(opt.ask(), 1.0)
+    assert "recommendation" not in repr(opt)
+
+
+def test_trials_are_readable(network: KernelNetwork) -> None:
+    opt = Optimizer(SPACE, network=network)
+    done = opt.tell({"x": 0.5, "n": 2}, 1.25, cost=3.0)
+    failed = opt.tell({"x": 0.25, "n": 2}, failed=True, reason="<out of memory>")
+    assert repr(done) == "Trial(0: 1.25, cost 3; x=0.5, n=2)"
+    assert repr(failed) == "Trial(1: failed (<out of memory>); x=0.25, n=2)"
+    assert "&lt;out of memory&gt;" in failed._repr_html_()
+    opt.enqueue({"x": 0.75, "n": 3})
+    assert repr(opt.ask()) == "Trial(2: pending; x=0.75, n=3)"
+
+
+def test_a_recommendation_is_the_same_again_and_nobody_elses(network: KernelNetwork) -> None:
+    opt, other = told(network), told(network)
+    first = opt.recommend()
+    first.config["x"] = -1.0
+    assert opt.recommend() == other.recommend()
+    assert opt.recommend(level=0.5).upper < opt.recommend(level=0.9).upper
+    before = opt.recommend()
+    opt.tell({"x": 0.9, "n": 5}, -5.0)
+    other.tell({"x": 0.9, "n": 5}, -5.0)
+    assert opt.recommend() == other.recommend()
+    assert opt.recommend() != before
+    assert opt.recommend().config["x"] == pytest.approx(0.9, abs=0.11)
