@@ -12,6 +12,8 @@ from amortes.optimiser.summary import (
 def test_parameters() -> None:
     assert describe_parameter(Float(1e-5, 0.1, log=True)) == "1e-05 to 0.1, log"
     assert describe_parameter(Int(1, 8)) == "1 to 8"
+    assert describe_parameter(Int(1, 9, step=2)) == "1 to 9, step 2"
+    assert describe_parameter(Float(0, 1, step=0.25)) == "0 to 1, step 0.25"
     assert describe_parameter(Categorical(["relu", None])) == "relu | None"
     assert describe_parameter(Ordinal(range(20))).endswith("7 | ... 12 more")
     assert describe_parameter("x" * 100).endswith("…")

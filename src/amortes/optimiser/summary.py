@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from amortes.optimiser.choices import Choices
-from amortes.optimiser.numeric import Numeric
+from amortes.optimiser.numeric import Int, Numeric
 from amortes.optimiser.space import Space
 from amortes.optimiser.text import config_text, number, printable, shortened
 from amortes.optimiser.trials import Status, Trial
@@ -16,7 +16,7 @@ MOST = 8
 def describe_parameter(entry: Any) -> str:
     """A parameter or a constant as one reads it: `1e-05 to 0.1, log`, `relu | gelu`, `7`."""
     if isinstance(entry, Numeric):
-        step = getattr(entry, "step", None)
+        step = None if isinstance(entry, Int) and entry.step == 1 else entry.step
         parts = [f"{number(entry.low)} to {number(entry.high)}"]
         parts += [f"step {number(step)}"] * (step is not None) + ["log"] * entry.log
         return ", ".join(parts)
