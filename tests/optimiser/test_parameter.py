@@ -6,7 +6,7 @@ import pytest
 
 from amortes.errors import ConfigError
 from amortes.optimiser import Float
-from amortes.optimiser.parameter import identity, plain
+from amortes.optimiser.parameter import copied, identity, plain, text
 
 
 @pytest.mark.parametrize("value", [None, True, 3, 2.5, "x", [1, [2]], {"a": None}])
@@ -31,6 +31,32 @@ def test_identity() -> None:
     assert identity(1) != identity(True)
     assert identity("1") != identity(1)
     assert identity({"a": 1, "b": 2}) == identity({"b": 2, "a": 1})
+    assert identity([1, True]) == identity([1.0, True]) != identity([1, 1])
+    assert identity((1, 2)) != identity([1, 2])
+    assert identity(Size.SMALL) == identity("s")
+    with pytest.raises(TypeError, match="unhashable"):
+        identity([{1}])
+
+
+def test_texts_are_the_same_in_another_process() -> None:
+    class Thing:
+        pass
+
+    assert text(Thing()) == text(Thing())
+    assert text(Size.SMALL) == "<Size.SMALL: 's'>"
+    assert text((1, "a")) == "(1, 'a')"
+    assert text(Size) == "tests.optimiser.test_parameter.Size"
+    assert text(identity) == "amortes.optimiser.parameter.identity"
+    assert text(abs) == "builtins.abs"
+
+
+def test_copies_share_nothing_that_can_be_changed() -> None:
+    thing = object()
+    value = {"a": [1, {"b": thing}]}
+    again = copied(value)
+    assert again == value
+    again["a"][1]["b"] = None
+    assert value["a"][1] == {"b": thing}
 
 
 def test_a_continuum_has_no_list_of_values() -> None:

@@ -3,6 +3,7 @@ import json
 import math
 import pickle
 import threading
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 import torch
 
 from amortes import files
-from amortes.errors import FileError
+from amortes.errors import ConfigError, FileError
 from amortes.nets.kernel import KernelNetwork
-from amortes.optimiser import AmortesWarning, Optimizer
+from amortes.optimiser import AmortesWarning, Categorical, Float, Optimizer
 from amortes.optimiser import optimizer as optimizer_module
 from amortes.optimiser.state import FIELDS, FORMAT, VERSION, check_state, fingerprint
 from amortes.prior.gp import named_prior
@@ -119,3 +120,52 @@ def test_a_thread_never_overwrites_a_newer_file(
     told.set()
     first.join()
     assert len(Optimizer.load(path, network=network).trials) == 1
+
+
+class Kernel(Enum):
+    RBF = "rbf"
+    LINEAR = "linear"
+
+
+def test_choices_that_are_not_json(network: KernelNetwork, tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    space: dict[str, Any] = {
+        "kernel": Categorical(Kernel),
+        "shape": Categorical([(1, 2), (3,), None]),
+        "x": Float(0, 1),
+    }
+
+    def value(config: dict[str, Any]) -> float:
+        bonus = 0.5 if config["kernel"] is Kernel.RBF else 0.0
+        return float(config["x"]) + bonus + len(config["shape"] or ())
+
+    opt = Optimizer(space, network=network, start=[{"kernel": Kernel.RBF, "shape": (3,), "x": 1}])
+    for _ in range(6):
+        trial = opt.ask()
+        opt.tell(trial, value(trial.config))
+    opt.ask()
+    opt.save(path)
+    again = Optimizer.load(path, space=space, network=network)
+    assert again.trials == opt.trials
+    assert again.state == opt.state == json.loads(path.read_text())
+    assert again.ask() == opt.ask()
+    with pytest.raises(ConfigError, match=r"kernel: its choices are not JSON.*space=space"):
+        Optimizer.load(path, network=network)
+    other = space | {"shape": Categorical([(1, 2), None, (3,)])}
+    with pytest.raises(ConfigError, match="space: the saved run has"):
+        Optimizer.load(path, space=other, network=network)
+
+
+def test_objects_are_not_copied(network: KernelNetwork) -> None:
+    class Model:
+        def __deepcopy__(self, memo: Any) -> Any:
+            raise AssertionError("copied")
+
+    models = [Model(), Model(), Model()]
+    opt = Optimizer({"model": Categorical(models), "x": Float(0, 1)}, network=network)
+    for _ in range(5):
+        trial = opt.ask()
+        assert trial.config["model"] in models
+        opt.tell(trial, trial.config["x"])
+    assert opt.recommend().config["model"] in models
+    assert all(isinstance(row["config"]["model"], int) for row in opt.state["trials"])

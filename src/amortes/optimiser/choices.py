@@ -2,49 +2,62 @@
 
 Ordinal      one coordinate, in shares of equal width, one per value; a value is the middle of its
              share.
-Categorical  two choices: one coordinate, 0 or 1. k > 2 choices: k coordinates, 1 for the choice and
-             0 for the others; the largest coordinate wins.
+Categorical  the points of `codebook`: two choices 0 or 1, up to 8 unit vectors, more a few
+             coordinates. The choice whose point is nearest owns a point; of unit vectors that is
+             the one with the largest coordinate.
 
-Two of k > 2 choices are sqrt(2) apart, further than the ends of a numeric range, and their mean
-squared distance 2 - 2/k exceeds the k/6 of uniform points for k up to 10. Lengthscales of order
-sqrt(d)/2 suit that: with 0.35, 0.5, 0.7 or 1 for the choice, the mean log loss of the fully
-Bayesian GP on functions of two numbers and a category (3, 5 or 8 choices; correlation between them
-0.5 or 0.9; 15 or 50 points; 24 functions each) was -1.74, -1.82, -1.86 and -1.88 nats.
+Two of 3 to 8 choices are sqrt(2) apart, further than the ends of a numeric range, and their mean
+squared distance 2 - 2/k exceeds the k/6 of uniform points. Lengthscales of order sqrt(d)/2 suit
+that: with 0.35, 0.5, 0.7 or 1 for the choice, the mean log loss of the fully Bayesian GP on
+functions of two numbers and a category (3, 5 or 8 choices; correlation between them 0.5 or 0.9; 15
+or 50 points; 24 functions each) was -1.74, -1.82, -1.86 and -1.88 nats.
+
+Choices may be any values of JSON, and anything hashable: members of an Enum, tuples, classes,
+functions. Files have the values of a parameter as they are if all its choices are JSON, else their
+places in the list; a list that is not JSON has to be given again when the file is read.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from amortes.errors import ConfigError, DataError
-from amortes.optimiser.parameter import Parameter, identity, plain
+from amortes.optimiser.codebook import MOST, codebook
+from amortes.optimiser.parameter import Parameter, identity, is_plain, text
+
+SHOWN = 10
+"""Choices listed in a message."""
 
 
 @dataclass(frozen=True)
 class Choices(Parameter):
-    """What Ordinal and Categorical share: a list of distinct JSON values of any type."""
+    """What Ordinal and Categorical share: a list of distinct values of any type."""
 
     choices: tuple[Any, ...]
 
-    def __init__(self, choices: Sequence[Any] | np.ndarray) -> None:
+    def __init__(self, choices: Sequence[Any] | np.ndarray | type[Enum]) -> None:
         kind = type(self).__name__
         if isinstance(choices, np.ndarray):
             choices = choices.tolist()
+        elif isinstance(choices, type) and issubclass(choices, Enum):
+            choices = list(choices)
         if isinstance(choices, str | bytes) or not isinstance(choices, Sequence):
             raise ConfigError(f"{kind}: choices must be a list of values, not {choices!r}.")
-        object.__setattr__(self, "choices", tuple(plain(c, f"{kind}: choice") for c in choices))
+        object.__setattr__(self, "choices", tuple(_checked(c, kind) for c in choices))
         if len(choices) < 2:
             raise ConfigError(
                 f"{kind}: needs at least two choices, not {list(choices)!r}. "
                 f"For a fixed value give the value instead."
             )
         if len(self._places) < len(choices):
-            raise ConfigError(f"{kind}: choices must be distinct, not {list(choices)!r}.")
+            raise ConfigError(f"{kind}: choices must be distinct, not {self._listed}.")
 
     @property
     def cardinality(self) -> int:
@@ -53,26 +66,53 @@ class Choices(Parameter):
 
     def check(self, value: Any) -> Any:
         """One of the choices."""
-        place = self._places.get(identity(value))
-        if place is None:
-            raise DataError(f"{value!r} is not one of {list(self.choices)!r}.")
-        return self.choices[place]
+        try:
+            return self.choices[self.place(value)]
+        except (KeyError, TypeError):
+            raise DataError(f"{value!r} is not one of {self._listed}.") from None
 
     def place(self, value: Any) -> int:
         """Where in the list the value stands."""
         return self._places[identity(value)]
 
     def to_dict(self) -> dict[str, Any]:
-        """The choices."""
-        return {"type": self.kind, "choices": list(self.choices)}
+        """The choices, or texts of them if they are not all JSON."""
+        if self.is_json:
+            return {"type": self.kind, "choices": list(self.choices)}
+        return {"type": self.kind, "objects": [text(choice) for choice in self.choices]}
+
+    def to_json(self, value: Any) -> Any:
+        """The value, or its place if the choices are not all JSON."""
+        return value if self.is_json else self.place(value)
+
+    def from_json(self, stored: Any) -> Any:
+        """The choice a file has."""
+        if self.is_json:
+            return self.check(stored)
+        if type(stored) is not int or not 0 <= stored < len(self.choices):
+            raise DataError(f"{stored!r} is not the place of one of {self._listed}.")
+        return self.choices[stored]
 
     def values(self) -> list[Any]:
         """The choices."""
         return list(self.choices)
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def is_json(self) -> bool:
+        """Whether a file can have the choices as they are."""
+        return all(map(is_plain, self.choices))
+
+    @cached_property
+    def _places(self) -> dict[Hashable, int]:
         return {identity(choice): place for place, choice in enumerate(self.choices)}
+
+    @property
+    def _listed(self) -> str:
+        """The choices as a message has them."""
+        if len(self.choices) <= SHOWN:
+            return repr(list(self.choices))
+        first = ", ".join(map(repr, self.choices[:SHOWN]))
+        return f"[{first}, ...] ({len(self.choices)} choices)"
 
 
 class Ordinal(Choices):
@@ -105,29 +145,61 @@ class Categorical(Choices):
 
     kind: ClassVar[str] = "categorical"
 
+    def __init__(self, choices: Sequence[Any] | np.ndarray | type[Enum]) -> None:
+        super().__init__(choices)
+        if len(self.choices) > MOST:
+            raise ConfigError(
+                f"Categorical: {len(self.choices):,} choices are more than the {MOST:,} it can do. "
+                f"Describe them by numbers, and give the configs there are as the pool of a Space."
+            )
+
     @property
     def dims(self) -> int:
-        """One coordinate for two choices, one per choice for more."""
-        return 1 if len(self.choices) == 2 else len(self.choices)
+        """Those of the codebook: at most 11."""
+        return self._codes.shape[1]
 
     def encode(self, value: Any) -> list[float]:
-        """The place of the value: 0 or 1, or a unit vector."""
-        place = self.place(value)
-        if self.dims == 1:
-            return [float(place)]
-        return [float(i == place) for i in range(self.dims)]
+        """The point of the value."""
+        code: list[float] = self._codes[self.place(value)].tolist()
+        return code
 
     def decode(self, u: Sequence[float]) -> Any:
-        """The choice with the largest coordinate; the first of equals."""
-        if self.dims == 1:
-            return self.choices[int(u[0] >= 0.5)]
-        return self.choices[max(range(self.dims), key=u.__getitem__)]
+        """The choice with the nearest point; the first of equals."""
+        return self.choices[int(self._nearest(torch.tensor([u], dtype=torch.float64)))]
 
     def project(self, U: Tensor) -> Tensor:
-        """The choices' own coordinates."""
-        if self.dims == 1:
-            return (U >= 0.5).to(U.dtype)
-        largest = U.amax(1, keepdim=True) == U
-        # torch.argmax may return any of several equals; `decode` takes the first.
-        first = largest & (largest.cumsum(1) == 1)
-        return first.to(U.dtype)
+        """The points of the choices nearest to the rows of U."""
+        return self._codes[self._nearest(U)].to(U.dtype)
+
+    @cached_property
+    def _codes(self) -> Tensor:
+        """`k x dims`."""
+        return codebook(len(self.choices))
+
+    def _nearest(self, U: Tensor) -> Tensor:
+        """The places, `n`, of the choices nearest to U, `n x dims`; of two, the second owns ties.
+
+        |u - c|^2 less what all choices have in common.
+        """
+        if len(self.choices) == 2:
+            return (U[:, 0] >= 0.5).long()
+        codes = self._codes.to(U.dtype)
+        return (codes.square().sum(1) - 2.0 * U @ codes.mT).argmin(1)
+
+
+def _checked(choice: Any, kind: str) -> Any:
+    """A choice, as Python's own if it is NumPy's; `ConfigError` if it cannot be recognised."""
+    if isinstance(choice, np.generic):
+        choice = choice.item()
+    try:
+        hash(identity(choice))
+        known = bool(choice == choice)  # unlike NaN
+    except (TypeError, ValueError, RecursionError):
+        known = False
+    if not known:
+        raise ConfigError(
+            f"{kind}: the choice {choice!r} is neither JSON (a finite number, string, bool, None, "
+            f"or a list or dict of these) nor hashable, or not equal to itself. Give names for "
+            f"such objects, and look them up."
+        )
+    return choice

@@ -3,7 +3,6 @@
 All of it reads the trials and the model; nothing here changes a run.
 """
 
-import copy
 import math
 import sys
 import threading
@@ -15,6 +14,7 @@ from amortes.device import on_cpu
 from amortes.errors import DataError
 from amortes.optimiser.explanation import Explanation, explain
 from amortes.optimiser.importance import importance
+from amortes.optimiser.parameter import copied
 from amortes.optimiser.prediction import Prediction, check_level, predict
 from amortes.optimiser.recommendation import Recommendation
 from amortes.optimiser.space import Config, Space
@@ -84,7 +84,7 @@ class Insight:
                 found = model.search(model.value, seed=seed, config=TO_THE_TOP)
                 config = self.space.decode(found.x)
                 self._found = (self._now, config)
-            config = copy.deepcopy(config)  # choices may be lists or dicts
+            config = copied(config)
             (result,) = predict(
                 model.fitted, self.space, [config], level=level, observation_noise=True
             )

@@ -31,8 +31,9 @@ def departures(fitted: Fitted) -> Iterator[tuple[str, str]]:
     if not prior.min_dim <= d <= prior.max_dim:
         yield (
             "dimension",
-            f"the space has {d} coordinates (a Categorical of k > 2 choices has k), but the "
-            f"network was trained for {prior.min_dim} to {prior.max_dim}: suggestions may be poor. "
+            f"the space has {d} coordinates (a Categorical of 3 to 8 choices has one for "
+            f"each of them, of more choices 4 to 11), but the network was trained for "
+            f"{prior.min_dim} to {prior.max_dim}: suggestions may be poor. "
             f"Fix some parameters, or use a network trained for more.",
         )
     most = fitted.network.trained_points

@@ -18,7 +18,7 @@ from typing import Any, Self, get_args, overload
 
 from amortes.device import on_cpu
 from amortes.errors import ConfigError, DataError, FileError, require_int
-from amortes.files import read_json, write_json
+from amortes.files import write_json
 from amortes.nets.base import GAINS
 from amortes.optimiser import state as states
 from amortes.optimiser.insight import Goal, Insight, Point
@@ -169,7 +169,7 @@ class Optimizer(Insight):
                 "initial": self._suggester.initial,
                 "network": self._suggester.fingerprint,
                 "cost_function": self._suggester.cost is not None,
-                "queue": [dict(config) for config in self._queue],
+                "queue": [self.space.to_json(config) for config in self._queue],
                 "past": self.past,
                 "trials": self._ledger.to_list(),
             }
@@ -180,16 +180,21 @@ class Optimizer(Insight):
         cls,
         state: Mapping[str, Any],
         *,
+        space: Space | Mapping[str, Any] | None = None,
         network: AnyNetwork | None = None,
         cost: Callable[[Config], float] | None = None,
     ) -> Self:
-        """The optimiser `state` described; give the network and the cost function it had."""
+        """The optimiser `state` described; give the network and the cost function it had.
+
+        `space`, the same again, is needed if a file cannot have all of it: choices that are not
+        JSON, constraints that are functions.
+        """
         fields = states.check_state(state)
         if fields["cost_function"] != (cost is not None):
             had = "a" if fields["cost_function"] else "no"
             raise ConfigError(f"cost: the saved run had {had} cost function; pass the same again.")
         optimizer = cls(
-            Space.from_dict(fields["space"]),
+            states.check_space(fields["space"], space),
             fields["goal"],
             acquisition=fields["acquisition"],
             seed=fields["seed"],
@@ -200,7 +205,7 @@ class Optimizer(Insight):
         try:
             optimizer._ledger.restore(fields["trials"])
             for config in fields["queue"]:
-                optimizer.enqueue(config)
+                optimizer.enqueue(optimizer.space.from_json(config))
         except (TypeError, DataError) as error:
             raise FileError(f"the state is damaged: {error}") from None
         optimizer.past = fields["past"]
@@ -223,13 +228,17 @@ class Optimizer(Insight):
         cls,
         path: str | os.PathLike[str],
         *,
+        space: Space | Mapping[str, Any] | None = None,
         network: AnyNetwork | None = None,
         cost: Callable[[Config], float] | None = None,
     ) -> Self:
-        """Continue the run saved at `path`; pending trials may still be told."""
-        state = read_json(path)
+        """Continue the run saved at `path`; pending trials may still be told.
+
+        The other arguments are those of `from_state`.
+        """
+        state = states.read_state(path)
         try:
-            return cls.from_state(state, network=network, cost=cost)
+            return cls.from_state(state, space=space, network=network, cost=cost)
         except FileError as error:
             raise FileError(f"{path}: {error}") from None
 
@@ -238,8 +247,13 @@ class Optimizer(Insight):
 
         The network and the cost function are those of this one.
         """
-        other = self.load(path, network=self._suggester.network, cost=self._suggester.cost)
-        states.check_same(other.state, self.state, path)
+        states.check_same(states.read_state(path), self.state, path)
+        other = self.load(
+            path,
+            space=self.space,
+            network=self._suggester.network,
+            cost=self._suggester.cost,
+        )
         if _results(other.trials[: other.past]) != _results(self.trials):
             raise ConfigError(
                 f"start: the run in {path} began with {other.past} past results, which are not the "

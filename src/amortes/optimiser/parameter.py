@@ -1,8 +1,10 @@
 """What every parameter of a space can do: check values, and map them to the unit cube and back."""
 
 import json
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +14,7 @@ from amortes.errors import ConfigError
 
 
 class Parameter(ABC):
-    """One parameter of a space; its values are those of JSON."""
+    """One parameter of a space."""
 
     kind: ClassVar[str]
 
@@ -50,17 +52,29 @@ class Parameter(ABC):
         """All values of a finite parameter."""
         raise TypeError(f"{self} has no finite list of values.")
 
+    def to_json(self, value: Any) -> Any:
+        """What a file has for a checked value; `from_json` inverts it."""
+        return value
+
+    def from_json(self, stored: Any) -> Any:
+        """The value a file has; a `DataError` if there is no such value."""
+        return self.check(stored)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether the value survives JSON unchanged; a tuple or a member of an Enum does not."""
+    try:
+        # By their texts: a member of an enumeration of strings equals one, but is none.
+        return repr(json.loads(json.dumps(value, allow_nan=False))) == repr(value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+
 
 def plain(value: Any, what: str) -> Any:
     """The value if it survives JSON unchanged (NumPy scalars become Python's), else an error."""
     if isinstance(value, np.generic):
         value = value.item()
-    try:
-        # By their texts: a member of an enumeration of strings equals one, but is none.
-        same = repr(json.loads(json.dumps(value, allow_nan=False))) == repr(value)
-    except (TypeError, ValueError):
-        same = False
-    if not same:
+    if not is_plain(value):
         raise ConfigError(
             f"{what} {value!r} is not a JSON value (a finite number, string, bool, None, or a "
             f"list or dict of these); tuples would come back as lists, members of an Enum as their "
@@ -69,10 +83,32 @@ def plain(value: Any, what: str) -> Any:
     return value
 
 
-def identity(value: Any) -> str:
-    """Text that is equal for equal values; 1 and 1.0 are equal, 1 and True are not."""
+def identity(value: Any) -> Hashable:
+    """The same for equal values, and hashable; 1 and 1.0 are equal, 1 and True are not.
+
+    A TypeError if the value, or what a list or dict has in it, is not hashable.
+    """
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return json.dumps(value, sort_keys=True, default=repr)
+    if isinstance(value, bool):
+        return bool, value
+    if isinstance(value, list | tuple):
+        return isinstance(value, tuple), *map(identity, value)
+    if isinstance(value, dict):
+        return dict, frozenset((identity(k), identity(v)) for k, v in value.items())
+    hash(value)
+    return value  # type: ignore[no-any-return]
+
+
+def text(value: Any) -> str:
+    """A value that is not JSON in words that are the same in another process."""
+    if isinstance(value, type | FunctionType | BuiltinFunctionType):
+        return f"{value.__module__}.{value.__qualname__}"
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+
+
+def copied(value: Any) -> Any:
+    """Lists and dicts that may be changed; everything in them as it is."""
+    if type(value) is dict:
+        return {k: copied(v) for k, v in value.items()}
+    return [copied(v) for v in value] if type(value) is list else value

@@ -238,6 +238,22 @@ class Space:
             )
         return X
 
+    def to_json(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """A checked config as files have it; `from_json` inverts it."""
+        return {k: self.free[k].to_json(v) if k in self.free else v for k, v in config.items()}
+
+    def from_json(self, stored: Any) -> Config:
+        """The checked config a file has, or a `DataError`."""
+        if not isinstance(stored, Mapping):
+            raise DataError(f"expected a config (a dict of values by name), not {stored!r}.")
+        config = dict(stored)
+        for name in config.keys() & self.free.keys():
+            try:
+                config[name] = self.free[name].from_json(config[name])
+            except DataError as error:
+                raise DataError(f"{name}: {error}") from None
+        return self.check(config)
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready description; `from_dict` inverts it."""
         return {
@@ -246,7 +262,7 @@ class Space:
                 for name, p in self.parameters.items()
             },
             "constraints": [constraint.to_dict() for constraint in self.constraints],
-            "pool": None if self.pool is None else [dict(config) for config in self.pool],
+            "pool": None if self.pool is None else [self.to_json(config) for config in self.pool],
         }
 
     @classmethod
@@ -283,6 +299,11 @@ def _entry(name: str, description: Mapping[str, Any]) -> Any:
         return fields["value"]
     if kind not in KINDS:
         raise ConfigError(f"{name}: type must be fixed, {', '.join(KINDS)}, not {kind!r}.")
+    if "objects" in fields:
+        raise ConfigError(
+            f"{name}: its choices are not JSON, so the file has no more than their texts. Give the "
+            f"same space again: `Optimizer.load(path, space=space)`."
+        )
     try:
         return KINDS[kind](**fields)
     except (TypeError, ConfigError) as error:

@@ -5,11 +5,14 @@ The network is recorded by a fingerprint of its prior, configuration and weights
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from amortes.errors import ConfigError, FileError
+from amortes.files import read_json
 from amortes.nets.base import Network
+from amortes.optimiser.space import Space
 
 FORMAT, VERSION = "amortes-optimizer", 1
 SETTINGS = ("space", "goal", "acquisition", "seed", "initial")
@@ -30,6 +33,15 @@ def check_state(state: Any) -> dict[str, Any]:
     return dict(state)
 
 
+def read_state(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The state in a file; errors name the file."""
+    state = read_json(path)
+    try:
+        return check_state(state)
+    except FileError as error:
+        raise FileError(f"{path}: {error}") from None
+
+
 def check_same(saved: Mapping[str, Any], own: Mapping[str, Any], path: object) -> None:
     """Raise `ConfigError` unless the states of two runs, one saved at `path`, have one setting."""
     for name in SETTINGS:
@@ -38,6 +50,19 @@ def check_same(saved: Mapping[str, Any], own: Mapping[str, Any], path: object) -
                 f"{name}: the run in {path} has {short(saved[name])}, not {short(own[name])}. Give "
                 f"the same again to go on, or another place to begin anew."
             )
+
+
+def check_space(description: Any, given: Space | Mapping[str, Any] | None) -> Space:
+    """The space a state describes: the one given, if it is the same; else read from the state."""
+    if given is None:
+        return Space.from_dict(description)
+    space = given if isinstance(given, Space) else Space(given)
+    if space.to_dict() != description:
+        raise ConfigError(
+            f"space: the saved run has {short(description)}, not {short(space.to_dict())}. Give "
+            f"the same again."
+        )
+    return space
 
 
 def fingerprint(network: Network[Any]) -> str:

@@ -1,6 +1,5 @@
 """Trials and the ledger that keeps them: which configs were asked for, and what came of them."""
 
-import copy
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from torch import Tensor
 
 from amortes.acquisition.units import LARGEST
 from amortes.errors import DataError
+from amortes.optimiser.parameter import copied
 from amortes.optimiser.space import Config, Space
 from amortes.optimiser.text import config_text, html_table, shortened
 
@@ -55,11 +55,11 @@ class Trial:
 
     def copy(self) -> Self:
         """The same trial with a config of its own."""
-        return dataclasses.replace(self, config=copy.deepcopy(self.config))
+        return dataclasses.replace(self, config=copied(self.config))
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready fields; `Trial(**fields)` inverts it."""
-        return dataclasses.asdict(self)
+        """Its fields; `Trial(**fields)` inverts it."""
+        return vars(self) | {"config": copied(self.config)}
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,8 @@ class Ledger:
 
     def to_list(self) -> list[dict[str, Any]]:
         """JSON-ready trials."""
-        return [trial.to_dict() for trial in self.trials]
+        to_json = self.space.to_json
+        return [trial.to_dict() | {"config": to_json(trial.config)} for trial in self.trials]
 
     def _told(self, field: str) -> tuple[Tensor, Tensor]:
         """Points and values of a field of the trials that have it."""
@@ -214,8 +215,10 @@ class Ledger:
             usable &= all(isinstance(x, float | None) for x in (trial.cost, trial.violation))
             if trial.number != number or trial.status not in get_args(Status) or not usable:
                 raise DataError(f"trial {number} is {row}.")
-            self.trials.append(dataclasses.replace(trial, config=self.space.check(trial.config)))
-            self._points.append(self.space.encode(trial.config))
+            self.trials.append(
+                dataclasses.replace(trial, config=self.space.from_json(trial.config))
+            )
+            self._points.append(self.space.encode(self.trials[-1].config))
 
 
 def positive(cost: Any) -> float:
