@@ -421,3 +421,22 @@ def test_a_rounded_config_is_said(network: KernelNetwork) -> None:
     trial = opt.ask()
     with pytest.warns(AmortesWarning, match="differs a little from pending trial 0"):
         opt.tell({"x": round(trial["x"], 5)}, 1.0)
+
+
+def test_tables_of_results_close_what_is_pending(network: KernelNetwork) -> None:
+    opt = optimizer(network)
+    opt.ask(3)
+    frame = opt.to_frame()
+    assert frame["status"].tolist() == ["pending"] * 3
+    assert opt.tell_frame(frame) == []
+    frame["value"] = [1.0, None, 3.0]
+    frame.loc[3] = frame.loc[0]
+    told = opt.tell_frame(frame)  # the first again: a new result
+    assert [trial.number for trial in told] == [0, 2, 3]
+    assert [trial.value for trial in opt.trials] == [1.0, None, 3.0, 1.0]
+    frame.loc[1, "lr"] = 7.0
+    frame.loc[1, "value"] = 2.0
+    with pytest.raises(DataError, match="row 1: lr: 7"):
+        opt.tell_frame(frame)
+    assert len(opt.trials) == 4
+    assert opt.trials[1].status == "pending"

@@ -20,11 +20,11 @@ from amortes.command.folder import RunFolder
 from amortes.command.outcome import STDERR, Sources, last_line
 from amortes.command.run import CommandRun, Plan
 from amortes.command.spacefile import read_space
-from amortes.command.table import read_results
 from amortes.command.template import Template, variable
 from amortes.optimiser.insight import Goal
 from amortes.optimiser.model import ACQUISITIONS
 from amortes.optimiser.optimizer import Optimizer
+from amortes.optimiser.table import read_results
 from amortes.training.interrupt import StopRequest
 
 POSITIVE = click.IntRange(min=1)

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from amortes.command.table import as_csv
 from amortes.errors import ConfigError, FileError
 from amortes.files import atomic_path, locked, read_json, write_json, write_text
 from amortes.optimiser.insight import Goal
 from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.space import Space
 from amortes.optimiser.state import short
+from amortes.optimiser.table import as_csv
 from amortes.optimiser.trials import Trial
 from amortes.pretrained import AnyNetwork
 

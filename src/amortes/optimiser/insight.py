@@ -26,11 +26,13 @@ from amortes.optimiser.summary import (
     describe_space,
     next_step,
 )
+from amortes.optimiser.table import to_frame
 from amortes.optimiser.text import html_table
 from amortes.optimiser.trials import Ledger, Trial
 from amortes.random import generator
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 LARGEST_LOG = math.log(sys.float_info.max)
@@ -140,6 +142,14 @@ class Insight:
                 self._check_own(trial)
                 trial = self._ledger.trials[trial.number]  # as it is now
             return explain(self._suggester, trial, past=self.past, level=level)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """The trials as a pandas DataFrame, with a column for each parameter.
+
+        Its `to_csv(path, index=False)` and `to_parquet(path)` write tables that `tell_frame`,
+        `start` and `amortes optimize --start` read.
+        """
+        return to_frame(self.trials, self.space)
 
     @on_cpu()
     def importance(self) -> dict[str, float]:

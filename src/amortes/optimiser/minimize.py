@@ -30,10 +30,11 @@ from amortes.files import locked
 from amortes.optimiser.executor import executor_of
 from amortes.optimiser.insight import Goal
 from amortes.optimiser.limits import AmortesWarning
-from amortes.optimiser.optimizer import Optimizer, Start
+from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.progress import progress_bar
 from amortes.optimiser.result import Result
 from amortes.optimiser.space import Config, Space
+from amortes.optimiser.start import Start
 from amortes.optimiser.trials import Trial, positive
 from amortes.pretrained import AnyNetwork
 
@@ -62,7 +63,7 @@ def minimize(
     progress: bool = True,
     seed: int = 0,
     initial: int | None = None,
-    start: Start | Callable[[Space], Start] = (),
+    start: Start = (),
     network: AnyNetwork | None = None,
     cost: Callable[[Config], float] | None = None,
     state: str | os.PathLike[str] | None = None,

@@ -13,7 +13,7 @@ function of the seed and the trials so far, so a saved run continues as if it ha
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self, get_args, overload
 
 from amortes.device import on_cpu
@@ -23,11 +23,11 @@ from amortes.nets.base import GAINS
 from amortes.optimiser import state as states
 from amortes.optimiser.insight import Goal, Insight, Point
 from amortes.optimiser.space import Config, Space
+from amortes.optimiser.start import Start, Table, entries
 from amortes.optimiser.suggest import Suggester
+from amortes.optimiser.table import read_results
 from amortes.optimiser.trials import Ledger, Outcome, Trial
 from amortes.pretrained import AnyNetwork, as_network
-
-Start = Iterable[Trial | tuple[Mapping[str, Any], float] | Mapping[str, Any]]
 
 
 class Optimizer(Insight):
@@ -38,7 +38,8 @@ class Optimizer(Insight):
     initial: number of results, or trials under way, before the network chooses; default one more
         than coordinates, at most 10.
     start: past results as (config, value) or `Trial`, and configs to try first, which pending
-        trials count as; or a function of the space that returns such a list.
+        trials count as; a DataFrame, a CSV or a Parquet file of results, as for `tell_frame`; or a
+        function of the space that returns any of these.
     network: what predicts, as a network, its file or its name; default the one that comes with
         amortes.
     cost: a function of the config that divides the gain. Without one, costs passed to `tell` are
@@ -54,7 +55,7 @@ class Optimizer(Insight):
         acquisition: str = "jes",
         seed: int = 0,
         initial: int | None = None,
-        start: Start | Callable[[Space], Start] = (),
+        start: Start = (),
         network: AnyNetwork | None = None,
         cost: Callable[[Config], float] | None = None,
     ) -> None:
@@ -74,7 +75,7 @@ class Optimizer(Insight):
             initial=initial,
             cost=cost,
         )
-        for entry in start(self.space) if callable(start) else start:
+        for entry in entries(start, self.space):
             self._begin_with(entry)
         self.past = len(self._ledger.trials)  # results it started from, the first of `trials`
 
@@ -135,6 +136,18 @@ class Optimizer(Insight):
                 )
             known = known or self._ledger.open(trial)
             return self._ledger.close(known.number, outcome).copy()
+
+    @on_cpu()
+    def tell_frame(self, table: Table) -> list[Trial]:
+        """Report the results in a DataFrame, or in a CSV or Parquet file; none if a row is wrong.
+
+        There is a column for each parameter and one named value, NaN for failures; perhaps others
+        of `to_frame`. A row whose config is pending closes that trial, any other is a new result;
+        trials without a result, pending or withdrawn, are left out.
+        """
+        results = read_results(table, self.space)
+        with self._lock:
+            return [self._tell_result(result).copy() for result in results]
 
     def withdraw(self, trial: Trial) -> None:
         """Take a trial back, pending or told, as if it had never been.
@@ -262,6 +275,13 @@ class Optimizer(Insight):
             )
         return other
 
+    def _tell_result(self, result: Trial) -> Trial:
+        """Record the outcome of another's trial, as that of a pending one if its config is."""
+        failed = result.status == "failed"
+        outcome = Outcome.of(result.value, result.cost, failed, result.reason, result.violation)
+        known = self._ledger.pending(result.config) or self._ledger.open(result.config)
+        return self._ledger.close(known.number, outcome)
+
     def _begin_with(self, entry: Any) -> None:
         if isinstance(entry, Trial):
             if entry.status == "withdrawn":
@@ -269,9 +289,7 @@ class Optimizer(Insight):
             if entry.status == "pending":
                 self.enqueue(entry.config)
                 return
-            failed = entry.status == "failed"
-            outcome = Outcome.of(entry.value, entry.cost, failed, entry.reason, entry.violation)
-            self._ledger.close(self._ledger.open(entry.config).number, outcome)
+            self._tell_result(entry)
         elif isinstance(entry, Mapping):
             self.enqueue(entry)
         elif isinstance(entry, tuple | list) and len(entry) == 2:

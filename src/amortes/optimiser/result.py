@@ -1,12 +1,17 @@
 """What `minimize` returns."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.space import Config
 from amortes.optimiser.summary import aligned, count_trials, describe_space
+from amortes.optimiser.table import to_frame
 from amortes.optimiser.text import config_text, html_table, number
 from amortes.optimiser.trials import Trial
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NEXT = "result.optimizer.recommend(), result.optimizer.plot(), or minimize with more trials"
 
@@ -27,6 +32,10 @@ class Result:
     """To go on with, or for `recommend()`, `importance()`, `plot()` and `save()`."""
     message: str
     """Why the run ended."""
+
+    def to_frame(self) -> "pd.DataFrame":
+        """The trials as a pandas DataFrame; see `Optimizer.to_frame`."""
+        return to_frame(self.trials, self.optimizer.space)
 
     def __repr__(self) -> str:
         return f"Result: {self.message}\n{aligned(self._summary())}"

@@ -2,11 +2,12 @@ import csv
 import io
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from amortes.command.table import as_csv, read_results
-from amortes.errors import FileError
+from amortes.errors import DataError, FileError
 from amortes.optimiser import Categorical, Float, Int, Ordinal, Space, Trial
+from amortes.optimiser.table import as_csv, is_table, read_results, to_frame
 
 SPACE = Space(
     {
@@ -67,6 +68,73 @@ def test_results_come_back(tmp_path: Path) -> None:
     assert read_results(written(tmp_path, as_csv(trials)), SPACE) == trials[:4]
 
 
+def outcomes() -> list[Trial]:
+    acts = ["relu", 'a,"b"', None, True, [1, 2]]
+    configs = [{"lr": 0.3, "n": 3, "act": a, "width": 32, "epochs": 20} for a in acts]
+    return [
+        Trial(0, configs[0], "done", 1e-17, cost=2.0, violation=-1.0),
+        Trial(1, configs[1], "failed", reason="exit code 1: x\ny"),
+        Trial(2, configs[2], "failed", cost=1.5, violation=0.25, reason="too much"),
+        Trial(3, configs[3], "done", -3.0),
+        Trial(4, configs[4], "pending"),
+    ]
+
+
+def test_frames_have_typed_columns() -> None:
+    frame = to_frame(outcomes(), SPACE)
+    assert list(frame) == list(pd.read_csv(io.StringIO(as_csv(outcomes()))))
+    assert frame["trial"].tolist() == [0, 1, 2, 3, 4]
+    assert frame["value"].dtype == frame["cost"].dtype == "float64"
+    assert frame["n"].dtype == frame["width"].dtype == "int64"
+    assert frame["act"].tolist() == ["relu", 'a,"b"', "null", "true", "[1, 2]"]
+    empty = to_frame([], SPACE)
+    assert len(empty) == 0
+    assert "lr" in empty
+
+
+def test_frames_come_back_also_through_files(tmp_path: Path) -> None:
+    frame = to_frame(outcomes(), SPACE)
+    frame.to_csv(tmp_path / "trials.csv", index=False)
+    frame.to_parquet(tmp_path / "trials.parquet")
+    again = [pd.read_csv(tmp_path / "trials.csv"), pd.read_parquet(tmp_path / "trials.parquet")]
+    for table in (frame, str(tmp_path / "trials.csv"), tmp_path / "trials.parquet", *again):
+        assert is_table(table)
+        assert read_results(table, SPACE) == outcomes()[:4]
+    assert not is_table([1])
+
+
+def test_native_values_and_gaps_in_a_frame() -> None:
+    space = Space({"n": Int(1, 9), "b": Categorical([True, False]), "c": Categorical([1.0, "2"])})
+    frame = pd.DataFrame(
+        {"n": [1.0, 2.0], "b": [True, False], "c": [1, 2], "value": [0.5, None], "more": [0, 0]}
+    )
+    first, second = read_results(frame, space)
+    assert first.config == {"n": 1, "b": True, "c": 1.0}
+    assert second.config == {"n": 2, "b": False, "c": "2"}
+    assert (first.status, second.status) == ("done", "failed")
+    nullable = frame.convert_dtypes()
+    assert read_results(nullable, space) == [first, second]
+
+
+def test_pending_rows_with_a_value_are_results() -> None:
+    space = Space({"x": Float(0, 1)})
+    frame = pd.DataFrame({"x": [0.1, 0.2], "status": "pending", "value": [None, 3.0]})
+    (result,) = read_results(frame, space)
+    assert (result.status, result.value, result.config) == ("done", 3.0, {"x": 0.2})
+
+
+def test_frames_that_are_wrong() -> None:
+    space = Space({"x": Float(0, 1)})
+    with pytest.raises(DataError, match="the DataFrame has no column value"):
+        read_results(pd.DataFrame({"x": [0.1]}), space)
+    with pytest.raises(DataError, match=r"the DataFrame, row 7: x: 3.0 is outside"):
+        read_results(pd.DataFrame({"x": [0.1, 3], "value": [1, 2]}, index=[3, 7]), space)
+    with pytest.raises(DataError, match=r"row 0: x: .* has no value"):
+        read_results(pd.DataFrame({"x": [None], "value": [1]}), space)
+    with pytest.raises(DataError, match="parameter named trial"):
+        to_frame([], Space({"trial": Float(0, 1)}))
+
+
 def test_tables_of_other_people(tmp_path: Path) -> None:
     text = "\ufeffdate,width,act,n,lr,value\ntoday,16,relu,2,1e-3,0.5\ntoday,64,null,8.0,1,nan\n"
     first, second = read_results(written(tmp_path, text), SPACE)
@@ -105,3 +173,7 @@ def test_what_is_no_text(tmp_path: Path) -> None:
         read_results(path, SPACE)
     with pytest.raises(FileError, match="not readable"):
         read_results(tmp_path / "missing.csv", SPACE)
+    for name in ("past.parquet", "missing.parquet"):
+        (tmp_path / "past.parquet").write_bytes(b"PAR1 no table")
+        with pytest.raises(FileError, match="not readable"):
+            read_results(tmp_path / name, SPACE)
