@@ -1,6 +1,7 @@
 import csv
 import io
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -97,7 +98,8 @@ def test_frames_come_back_also_through_files(tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "trials.csv", index=False)
     frame.to_parquet(tmp_path / "trials.parquet")
     again = [pd.read_csv(tmp_path / "trials.csv"), pd.read_parquet(tmp_path / "trials.parquet")]
-    for table in (frame, str(tmp_path / "trials.csv"), tmp_path / "trials.parquet", *again):
+    files: list[Any] = [str(tmp_path / "trials.csv"), tmp_path / "trials.parquet"]
+    for table in (frame, *files, *again):
         assert is_table(table)
         assert read_results(table, SPACE) == outcomes()[:4]
     assert not is_table([1])

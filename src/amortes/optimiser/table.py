@@ -12,7 +12,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -188,7 +188,7 @@ def _config(row: Mapping[str, Any], space: Space) -> Config:
 
 def _place(given: Any, parameter: Choices) -> int | None:
     """Which choice a cell stands for: the value, or its text."""
-    ways: list[tuple[Callable[[Any], str], str]]
+    ways: list[tuple[Callable[[Any], Hashable], Hashable]]
     if isinstance(given, str):
         ways = [(_text, given), (str, given)]  # ours, and that of pandas, which writes True
     else:
