@@ -1,5 +1,6 @@
 import csv
 import io
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,27 @@ def test_native_values_and_gaps_in_a_frame() -> None:
     assert (first.status, second.status) == ("done", "failed")
     nullable = frame.convert_dtypes()
     assert read_results(nullable, space) == [first, second]
+
+
+class Colour(Enum):
+    RED = 1
+    BLUE = 2
+
+
+def test_choices_that_are_not_json(tmp_path: Path) -> None:
+    space = Space(
+        {"c": Categorical(Colour), "t": Categorical([(1, 2), "z", len]), "x": Float(0, 1)}
+    )
+    trials = [
+        Trial(0, {"c": Colour.RED, "t": (1, 2), "x": 0.5}, "done", 1.0),
+        Trial(1, {"c": Colour.BLUE, "t": len, "x": 0.25}, "done", 2.0),
+    ]
+    frame = to_frame(trials, space)
+    assert frame["c"].tolist() == ["Colour.RED", "Colour.BLUE"]
+    assert read_results(frame, space) == trials
+    assert read_results(written(tmp_path, as_csv(trials)), space) == trials
+    native = pd.DataFrame({"c": [Colour.RED], "t": [(1, 2)], "x": [0.5], "value": [1.0]})
+    assert read_results(native, space) == trials[:1]
 
 
 def test_pending_rows_with_a_value_are_results() -> None:

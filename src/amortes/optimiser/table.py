@@ -12,7 +12,8 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from amortes.errors import DataError, FileError
 from amortes.optimiser.choices import Choices
 from amortes.optimiser.frame import is_frame, is_missing, new_frame, read_parquet, records
 from amortes.optimiser.parameter import identity
+from amortes.optimiser.parameter import text as words
 from amortes.optimiser.space import Config, Space
 from amortes.optimiser.trials import Outcome, Trial
 
@@ -115,14 +117,14 @@ def read_results(source: "str | os.PathLike[str] | pd.DataFrame", space: Space) 
             f"{name} has no column {', '.join(missing)}: needed are a column for each parameter, "
             f"and value."
         )
-    results: list[Trial] = []
+    reader, results = _Reader(space), list[Trial]()
     for label, row in rows:
         given = {n: value for n, value in row.items() if not is_missing(value)}
         status = str(given.get("status", ""))
         if status not in ENDED and not (status == "pending" and "value" in given):
             continue
         try:
-            results.append(_result(len(results), given, row, space))
+            results.append(_result(len(results), given, row, reader))
         except DataError as error:
             raise wrong(f"{name}, {label}: {error}") from None
     return results
@@ -142,8 +144,60 @@ def _of_frame(frame: "pd.DataFrame") -> tuple[Sequence[str], Rows]:
     return columns, ((f"row {label}", row) for label, row in records(frame))
 
 
-def _result(number: int, given: Mapping[str, Any], row: Mapping[str, Any], space: Space) -> Trial:
-    config = _config(row, space)
+def cell(value: Any) -> Any:
+    """A value as it is in a table: text and numbers as they are, anything else as JSON or words."""
+    if isinstance(value, str | int | float) and not isinstance(value, bool | Enum):
+        return value
+    try:
+        return json.dumps(value)
+    except TypeError:
+        return str(value) if isinstance(value, Enum) else words(value)
+
+
+def _text(value: Any) -> str:
+    return str(cell(value))
+
+
+class _Reader:
+    """Reads configs of a space from the cells of a row."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        choices = {name: p.choices for name, p in space.free.items() if isinstance(p, Choices)}
+        # By value; by text, as we write it; and as pandas does: True, where we write true.
+        self._known = {
+            name: [{way(c): c for c in reversed(some)} for way in (identity, _text, str)]
+            for name, some in choices.items()
+        }
+
+    def config(self, row: Mapping[str, Any]) -> Config:
+        """The values of the parameters; the space says if one is missing or is none."""
+        config = {}
+        for name in self.space.free:
+            given = row[name]
+            if name in self._known:
+                found = self._choice(name, given)
+                if found or not is_missing(given):
+                    config[name] = found[0] if found else given
+            elif not is_missing(given):
+                config[name] = _number(given, name)
+        return config
+
+    def _choice(self, name: str, given: Any) -> list[Any]:
+        """The choice that a cell stands for, or none."""
+        values, texts, words = self._known[name]
+        if not isinstance(given, str):
+            meant = None if is_missing(given) else given
+            ways = [(values, identity(meant)), (texts, _text(meant))]
+        else:
+            ways = [(texts, given), (words, given)]
+        return [known[key] for known, key in ways if key in known][:1]
+
+
+def _result(
+    number: int, given: Mapping[str, Any], row: Mapping[str, Any], reader: _Reader
+) -> Trial:
+    config = reader.config(row)
     numbers = {name: _number(given[name], name) for name in ("value", *OPTIONAL) if name in given}
     failed = given.get("status") == "failed"
     if "value" not in numbers and not failed:
@@ -157,48 +211,7 @@ def _result(number: int, given: Mapping[str, Any], row: Mapping[str, Any], space
         str(given["reason"]) if "reason" in given else None,
         numbers.get("violation"),
     )
-    return Trial(number, space.check(config), **vars(outcome))
-
-
-def cell(value: Any) -> Any:
-    """A value as it is in a table: text and numbers as they are, anything else as JSON."""
-    is_plain = isinstance(value, str | int | float) and not isinstance(value, bool)
-    return value if is_plain else json.dumps(value, default=str)
-
-
-def _text(value: Any) -> str:
-    return str(cell(value))
-
-
-def _config(row: Mapping[str, Any], space: Space) -> Config:
-    """The values of the parameters in a row; the space says if one is missing or is none."""
-    config = {}
-    for name, parameter in space.free.items():
-        given = row[name]
-        if isinstance(parameter, Choices):
-            if (place := _place(given, parameter)) is not None:
-                given = parameter.choices[place]
-            elif is_missing(given):
-                continue
-            config[name] = given
-        elif not is_missing(given):
-            config[name] = _number(given, name)
-    return config
-
-
-def _place(given: Any, parameter: Choices) -> int | None:
-    """Which choice a cell stands for: the value, or its text."""
-    ways: list[tuple[Callable[[Any], Hashable], Hashable]]
-    if isinstance(given, str):
-        ways = [(_text, given), (str, given)]  # ours, and that of pandas, which writes True
-    else:
-        meant = None if is_missing(given) else given
-        ways = [(identity, identity(meant)), (_text, _text(meant))]
-    for text, wanted in ways:
-        texts = [text(choice) for choice in parameter.choices]
-        if wanted in texts:
-            return texts.index(wanted)
-    return None
+    return Trial(number, reader.space.check(config), **vars(outcome))
 
 
 def _number(given: Any, name: str) -> float:
