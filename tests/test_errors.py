@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from amortes.errors import ConfigError, require_int, require_least
+from amortes.errors import ConfigError, require_int, require_least, shown
 
 
 @dataclass
@@ -25,6 +25,18 @@ def test_the_field_that_is_too_small_is_named() -> None:
 def test_whole_numbers_of_any_library() -> None:
     assert require_int("n", np.int64(3), 1) == 3
     assert type(require_int("n", torch.tensor(3), 1)) is int
-    for bad in (0, True, 2.0, "3", None, 2**63, np.float64(3)):
+    meta = torch.tensor(3, device="meta")
+    for bad in (0, True, 2.0, "3", None, 2**63, np.float64(3), 10**5000, torch.ones(2), meta):
         with pytest.raises(ConfigError, match="n: must be an int of at least 1"):
             require_int("n", bad, 1)
+
+
+def test_anything_can_be_shown() -> None:
+    class Broken:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    assert shown("a") == "'a'"
+    assert shown(Broken()) == "a Broken that cannot be shown"
+    assert shown(10**5000) == "a int that cannot be shown"  # Python prints 4,300 digits at most
+    assert shown([0] * 1000) == "[" + "0, " * 66 + "0..."

@@ -46,6 +46,21 @@ def test_missing_and_damaged_json_are_named(tmp_path: Path) -> None:
         read_json(tmp_path / "bad.json")
 
 
+def test_what_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for place in (tmp_path, tmp_path / "file" / "a.json", tmp_path / "a\0b"):
+        with pytest.raises(FileError, match=r"cannot be written: \w"):
+            write_json(place, 1)
+        with pytest.raises(FileError, match=r"cannot be read: \w"):
+            read_json(place)
+    for value in (None, 3, ["a"]):
+        with pytest.raises(FileError, match="expected a path, not"):
+            read_json(value)  # type: ignore[arg-type]
+    with pytest.raises(FileError, match="cannot be written"), locked(tmp_path / "file" / "a", "x"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
 def test_sha256_of_a_known_text(tmp_path: Path) -> None:
     write_text(tmp_path / "abc", "abc")
     assert sha256(tmp_path / "abc").startswith("ba7816bf8f01cfea")

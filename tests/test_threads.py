@@ -1,3 +1,5 @@
+import os
+import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -5,6 +7,7 @@ from threading import Event
 import pytest
 import torch
 
+from amortes import threads
 from amortes.threads import single_thread, use_threads
 
 
@@ -91,3 +94,27 @@ def test_a_thread_that_chose_one_keeps_it() -> None:
 
     with single_thread(), ThreadPoolExecutor(1, initializer=use_threads, initargs=(1,)) as pool:
         assert pool.submit(block).result() == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_blocks_of_other_threads_end_with_a_fork() -> None:
+    entered, leave = Event(), Event()
+
+    def long_block() -> None:
+        with single_thread(), threads._lock:
+            entered.set()
+            leave.wait()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(long_block)
+        entered.wait()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)  # ends a child that hangs
+            with single_thread():
+                inside = threads._open
+            os._exit(inside)
+        _, status = os.waitpid(child, 0)
+        leave.set()
+    assert os.waitstatus_to_exitcode(status) == 1

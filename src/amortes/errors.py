@@ -7,6 +7,9 @@ a caller would expect. A message says what came in, what was expected, and what 
 import operator
 from typing import Any
 
+SHOWN = 200
+"""Characters of a value that fit a message."""
+
 
 class AmortesError(Exception):
     """Base class of all errors raised on purpose by amortes."""
@@ -23,15 +26,24 @@ def require_least(config: object, **least: float) -> None:
             raise ConfigError(f"{field}: must be at least {low:g}, not {getattr(config, field)}.")
 
 
+def shown(value: Any) -> str:
+    """The `repr` of anything a user gave, for a message: cut if long, never an error itself."""
+    try:
+        text = repr(value)
+    except Exception:  # an int of more digits than Python prints, or an object without a good repr
+        return f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
 def require_int(name: str, value: Any, least: int) -> int:
     """The value, of any library's integer type, as an int; `ConfigError` if it is no such."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
+    except Exception:  # TypeError, or what another library raises
         number = None
     if number is None or not least <= number < 2**63:
         raise ConfigError(
-            f"{name}: must be an int of at least {least} and below 2**63, not {value!r}."
+            f"{name}: must be an int of at least {least} and below 2**63, not {shown(value)}."
         )
     return number
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from amortes.errors import FileError
+from amortes.errors import FileError, shown
 
 CACHE_VARIABLE = "AMORTES_CACHE"
 
@@ -22,17 +22,40 @@ CACHE_VARIABLE = "AMORTES_CACHE"
 @contextlib.contextmanager
 def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path beside `target`; rename it to `target` if the block succeeds."""
-    target = Path(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
-    temporary.touch(exist_ok=False)  # with the permissions that open() gives
+    target = as_path(target)
+    with _writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+        temporary.touch(exist_ok=False)  # with the permissions that open() gives
     try:
         yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(target)
+        with _writing(target):
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+            temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _writing(target: Path) -> Iterator[None]:
+    """What the system refuses becomes a `FileError` that names the file."""
+    try:
+        yield
+    except (OSError, ValueError) as error:  # ValueError: no name at all, or a null character
+        raise FileError(f"{target} cannot be written: {_reason(error)}.") from error
+
+
+def as_path(path: str | os.PathLike[str]) -> Path:
+    """The path, or a `FileError` if it is none."""
+    try:
+        return Path(path)
+    except TypeError:
+        raise FileError(f"expected a path, not {shown(path)}.") from None
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def clear_stale(folder: str | os.PathLike[str], *names: str) -> None:
@@ -55,11 +78,18 @@ def write_json(target: str | os.PathLike[str], value: Any) -> None:
 
 def read_json(source: str | os.PathLike[str]) -> Any:
     """Read a JSON file; a missing or damaged one is a `FileError` that names it."""
+    path = as_path(source)
     try:
-        return json.loads(Path(source).read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise FileError(f"{source} does not exist.") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise FileError(f"{source} is not valid JSON ({error}).") from error
+    except (OSError, ValueError) as error:  # a folder, no permission; a null character
+        raise FileError(f"{source} cannot be read: {_reason(error)}.") from error
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: also numbers of too many digits
         raise FileError(f"{source} is not valid JSON ({error}).") from error
 
 
@@ -86,7 +116,8 @@ def locked(place: Path, writer: str) -> Iterator[None]:
         yield
         return
     kind = "folder" if place.is_dir() else "file"
-    handle = _open_lock(place)
+    with _writing(place):
+        handle = _open_lock(place)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

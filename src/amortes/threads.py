@@ -11,8 +11,11 @@ found; unless that one was chosen, by `use_threads`.
 """
 
 import contextlib
+import os
 import threading
+import weakref
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -20,6 +23,7 @@ _lock = threading.Lock()
 _open = 0  # blocks, of all threads
 _usual = 1  # number of threads before the first of them began
 _mine = threading.local()
+_owners: "weakref.WeakSet[Any]" = weakref.WeakSet()  # of locks
 
 
 @contextlib.contextmanager
@@ -52,3 +56,23 @@ def use_threads(count: int) -> None:
     torch.get_num_threads()  # the first call in a thread takes the common number; then ours stays
     torch.set_num_threads(count)
     _mine.chosen = True
+
+
+def lock_of(owner: Any) -> "threading.RLock":
+    """A reentrant lock to keep as `owner._lock`, which is a new one in every forked child.
+
+    A child has only the thread that forked: a lock that another one held would stay locked.
+    """
+    _owners.add(owner)
+    return threading.RLock()
+
+
+def _after_fork() -> None:
+    global _lock, _open
+    _lock, _open = threading.Lock(), int(getattr(_mine, "inside", False))
+    for owner in list(_owners):
+        owner._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)

@@ -160,8 +160,10 @@ def test_gradients_with_weights_that_require_them() -> None:
     network = KernelNetwork(KernelConfig(), PRIORS["robust"]).eval()
     fitted = Fitted(network, *data(2, 5))
     X = Q.clone().requires_grad_()
-    for _ in range(2):  # a graph kept from the first call would be gone in the second
-        torch.autograd.grad(fitted.score("jes", X).sum(), X)
+    # A graph kept from the first call would be gone in the second.
+    first, second = (torch.autograd.grad(fitted.score("jes", X).sum(), X)[0] for _ in range(2))
+    assert torch.equal(first, second)
+    assert float(first.abs().min()) > 0
 
 
 def test_the_network_is_conditioned_once(

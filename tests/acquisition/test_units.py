@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from amortes.acquisition.units import Units, check_values
+from amortes.acquisition.units import Units, check_values, without_spread
 from amortes.errors import DataError
 from amortes.nets.distributions import GaussianMixture
 
@@ -73,5 +73,16 @@ def test_bad_values(y: Tensor, message: str) -> None:
         check_values(y, 3)
 
 
-def test_good_values_pass() -> None:
-    check_values(column(1e308, 1e308, 1.0), 3)  # the sum overflows, the values do not
+def test_values_are_finite_though_their_sum_is_not() -> None:
+    large = column(1e308, 1e308, 1.0)
+    check_values(large, 3)
+    with pytest.raises(DataError, match=r"rows \[2\]"):
+        check_values(torch.where(large == 1.0, math.nan, large), 3)
+
+
+def test_spreads_that_count_as_none() -> None:
+    assert without_spread(column(3.0))
+    assert without_spread(column(1.0, 1.0 + 1e-14, 1.0))
+    assert without_spread(column(1e-120, 3e-120))
+    assert not without_spread(column(1.0, 1.0 + 1e-11, 1.0))
+    assert not without_spread(column(0.0, 1e-90))

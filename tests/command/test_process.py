@@ -88,6 +88,7 @@ def test_a_guard_that_is_gone_is_no_reason_to_stop(tmp_path: Path) -> None:
         watching.begin(process)
         watching.end(process)
     wait_for(lambda: process.poll() is not None)
+    assert process.poll() == 0  # it ended by itself
 
 
 def test_the_guard_needs_nothing_but_python() -> None:

@@ -32,6 +32,14 @@ def test_other_braces_are_left_alone() -> None:
     assert fill("{{print}}", "{{lr}}={lr}") == ["{print}", "{lr}=0.30000000000000004"]
 
 
+def test_names_may_have_any_characters() -> None:
+    space = Space({"a b": Float(0, 1), "größe (cm)": Float(0, 1)})
+    template = Template([sys.executable, "{a b}", "{{a b}}", "x={größe (cm)}", "{print $1}"], space)
+    config = {"a b": 0.5, "größe (cm)": 0.25}
+    assert template.fill(config, 0, FOLDER)[1:] == ["0.5", "{a b}", "x=0.25", "{print $1}"]
+    assert template.unused == []
+
+
 def test_the_environment_has_the_same_values() -> None:
     variables = Template([sys.executable], SPACE).environment(CONFIG, 7, FOLDER)
     assert variables == {

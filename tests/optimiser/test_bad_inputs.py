@@ -35,6 +35,8 @@ PARAMETERS: list[tuple[str, Make, str]] = [
     ("float-nan", lambda: Float(math.nan, 1), "Float: low must be a finite number"),
     ("float-inf", lambda: Float(0, math.inf), "Float: high must be a finite number"),
     ("float-overflow", lambda: Float(-1e308, 1e308), "by a finite amount"),
+    ("float-complex", lambda: Float(np.complex128(0), 1), "low must be a finite number"),  # type: ignore[arg-type]
+    ("int-digits", lambda: Int(0, 10**5000), "that cannot be shown goes beyond"),
     ("float-text", lambda: Float("0", 1), "Float: low must be a finite number, not '0'"),  # type: ignore[arg-type]
     ("float-log-zero", lambda: Float(0, 1, log=True), "log=True needs low > 0"),
     ("float-log-narrow", lambda: Float(1e9, 1e9 + 2e-7, log=True), "leave out log=True"),
@@ -75,6 +77,8 @@ PARAMETERS: list[tuple[str, Make, str]] = [
     ("linear-inf", lambda: Linear({"x": 1}, upper=math.inf), "upper must be a finite number"),
     ("linear-unknown", lambda: Space(LINE, [Linear({"z": 1}, 1)]), "no parameter 'z'"),
     ("linear-choice", lambda: Space(MIXED, [Linear({"c": 1}, 1)]), "c is categorical"),
+    ("linear-large", lambda: Space(LINE, [Linear({"x": 1e200}, 1)]), r"up to 1e\+200; at most"),
+    ("linear-constant", lambda: Space(MIXED, [Linear({"k": 1}, 1)]), "k is a constant of this"),
     ("linear-other", lambda: Space(LINE, ["x <= 1"]), "expected Linear"),  # type: ignore[list-item]
     ("pool-empty", lambda: Space(LINE, pool=[]), "pool: has no config"),
     ("pool-dict", lambda: Space(LINE, pool={"x": 0.5}), "pool: expected a list"),  # type: ignore[arg-type]
@@ -90,12 +94,18 @@ CONFIGS: list[tuple[str, Any, str]] = [
     ("missing", {"x": 0.5, "n": 2}, "c: the config .* has no value"),
     ("unknown", CONFIG | {"lr": 1}, "no parameter lr; there are x, n, c, k"),
     ("outside", CONFIG | {"x": 1.5}, r"x: 1.5 is outside \[0.0, 1.0\]"),
-    ("nan", CONFIG | {"x": math.nan}, "x: nan is not a finite number"),
+    ("nan", CONFIG | {"x": math.nan}, "x: nan is not a number"),
+    ("digits", CONFIG | {"n": 10**5000}, r"n: .* is outside 1\.\.3"),
+    ("complex", CONFIG | {"x": torch.tensor(0.5 + 1j)}, "x: .* is not a number"),
+    ("meta", CONFIG | {"x": torch.tensor(0.5, device="meta")}, "x: .* is not a number"),
+    ("choice-digits", CONFIG | {"c": 10**5000}, "c: .* is not one of"),
     ("text", CONFIG | {"x": "0.5"}, "x: '0.5' is not a number"),
     ("array", CONFIG | {"x": np.ones(2)}, "x: .* is not a number"),
     ("fraction", CONFIG | {"n": 1.5}, "n: 1.5 is not a whole number"),
     ("choice", CONFIG | {"c": "z"}, r"c: 'z' is not one of \['a', 'b'\]"),
     ("constant", CONFIG | {"k": 6}, "k: is fixed at 5, not 6"),
+    ("constant-list", CONFIG | {"k": [5, set()]}, "k: is fixed at 5, not"),
+    ("constant-tensor", CONFIG | {"k": torch.ones(2)}, "k: is fixed at 5, not tensor"),
     ("no dict", [0.5, 2, "a"], "expected a config"),
 ]
 
@@ -108,6 +118,7 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
     ("cost", {"cost": 3.0}, "cost: must be a function"),
     ("network", {"network": "best"}, "no file 'best', and no network of that name; there are"),
     ("network-pair", {"network": (1, 2)}, "must be an amortes Network, .* not a tuple"),
+    ("start-number", {"start": 5}, "start: expected a list of .*, not 5"),
     ("start", {"start": [3]}, r"start: expected \(config, value\)"),
     ("start-config", {"start": [({"x": 7}, 1.0)]}, "x: 7 is outside"),
     ("start-value", {"start": [({"x": 0.1}, "low")]}, "a result must be a number, not 'low'"),
@@ -120,6 +131,7 @@ RUNS: list[tuple[str, dict[str, Any], str]] = [
     ("workers", {"workers": 1.5}, "workers: must be an int"),
     ("timeout", {"timeout": -1}, "timeout: must be a positive number"),
     ("early_stop", {"early_stop": 0}, "early_stop: must be a positive number"),
+    ("callback", {"callback": 3}, "callback: must be a function of an optimiser and a trial"),
     ("errors", {"errors": "ignore"}, "errors: must be 'record' or 'raise'"),
 ]
 
@@ -165,12 +177,22 @@ CALLS: list[tuple[str, Callable[[Optimizer], Any], str]] = [
     ("value-none", told(None), r"a result must be a number, not None.*failed=True"),
     ("value-text", told("0.5"), "a result must be a number, not '0.5'"),
     ("value-list", told([1.0]), r"a result must be a number, not \[1.0\]"),
+    ("value-complex", told(np.complex128(1 + 5j)), "a result must be a number"),
+    ("value-bytes", told(bytearray(b"7")), r"a result must be a number, not bytearray\(b'7'\)"),
+    ("value-meta", told(torch.tensor(1.0, device="meta")), "a result must be a number"),
+    ("failed-array", told(None, failed=np.array([1, 2])), "failed: must be True or False"),
+    ("reason", told(1.0, reason=3), "reason: must be text or an exception, not 3"),
     ("value-vector", told(torch.ones(2)), "a result must be a number"),
     ("value-and-failed", told(1.0, failed=True), "give one of them"),
     ("cost-zero", told(1.0, cost=0), "a cost must be a positive, finite number, not 0"),
+    ("cost-digits", told(1.0, cost=10**5000), "a cost must be .* not a int that cannot be shown"),
+    ("violation-nan", told(1.0, violation=math.nan), "a violation must be a finite number of size"),
     ("cost-nan", told(1.0, cost=math.nan), "a cost must be a positive, finite number"),
     ("trial-number", lambda opt: opt.tell(0, 1.0), "expected a config"),  # type: ignore[arg-type]
     ("trial-foreign", lambda opt: opt.tell(Trial(3, {"x": 0.5}), 1.0), "not of this optimiser"),
+    ("trial-text", lambda opt: opt.tell(Trial("0", {}), 1.0), "'0' with {} is not of this"),  # type: ignore[arg-type]
+    ("withdraw-none", lambda opt: opt.withdraw({"x": 0.5}), "no trial with the config"),
+    ("withdraw-number", lambda opt: opt.withdraw(0), "expected a config"),  # type: ignore[arg-type]
     (
         "ask-zero",
         lambda opt: opt.ask(0),
@@ -179,6 +201,7 @@ CALLS: list[tuple[str, Callable[[Optimizer], Any], str]] = [
     ("best-early", lambda opt: opt.best, "there is no result yet"),
     ("recommend-early", lambda opt: opt.recommend(), "no result to learn from yet"),
     ("recommend-level", lambda opt: opt.recommend(level=90), "level: must be between 0 and 1"),
+    ("recommend-text", lambda opt: opt.recommend(level="0.9"), "level: must be between"),  # type: ignore[arg-type]
     ("importance-early", lambda opt: opt.importance(), "no result to learn from yet"),
 ]
 

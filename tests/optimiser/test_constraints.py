@@ -3,6 +3,7 @@ import torch
 
 from amortes.errors import ConfigError
 from amortes.optimiser import Float, Int, Linear, Space
+from amortes.optimiser.design import domain
 from amortes.random import generator
 
 
@@ -48,3 +49,15 @@ def test_constants_are_taken_to_the_right_side() -> None:
     assert not space.allows({"layers": 5})
     with pytest.raises(ConfigError, match="act is fixed, so its value must be a finite number"):
         Space(parameters, [Linear({"layers": 8, "act": 1}, upper=64)])
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-12, 1e12, 1e99])
+def test_the_size_of_the_coefficients_does_not_matter(size: float) -> None:
+    def sums(size: float) -> list[float]:
+        space = Space(
+            {"x": Float(0, 1), "y": Float(0, 1)}, [Linear({"x": size, "y": size}, 1e-3 * size)]
+        )
+        return [float(x.sum()) for x in domain(space).walk(20, 0)]
+
+    assert sums(size) == pytest.approx(sums(1.0), rel=1e-6)
+    assert 0 < min(sums(size)) < max(sums(size)) < 1e-3

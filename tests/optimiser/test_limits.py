@@ -1,7 +1,9 @@
+import pytest
 import torch
 
 from amortes.acquisition import Fitted
 from amortes.nets.kernel import KernelNetwork
+from amortes.optimiser import AmortesWarning, Float, Optimizer, minimize
 from amortes.optimiser.limits import departures
 from amortes.prior.gp import named_prior
 from amortes.random import generator
@@ -59,3 +61,22 @@ def test_penalties_that_dwarf_the_rest(network: KernelNetwork) -> None:
     assert found((y > y.median()).double(), maximise=True) == []  # passed or not
     message = dict(departures(Fitted(network, X, high, maximise=False)))["penalties"]
     assert "3 of 12 results" in message
+
+
+def test_values_that_count_as_equal_are_said(network: KernelNetwork) -> None:
+    X = torch.rand(5, 2, generator=generator(1), dtype=torch.float64)
+    found = dict(departures(Fitted(network, X, 1e6 + 1e-9 * X[:, 0])))
+    assert list(found) == ["spread"]
+    assert "1e-13 of their size" in found["spread"]
+    assert dict(departures(Fitted(network, X, torch.ones(5, dtype=torch.float64)))) == {}
+    assert dict(departures(Fitted(network, X, 1e6 + X[:, 0]))) == {}
+
+
+def test_warnings_point_at_the_users_line(network: KernelNetwork) -> None:
+    opt = Optimizer({"x": Float(0, 1)}, network=network)
+    with pytest.warns(AmortesWarning, match=r"1e\+101 counts as failed: at most 1e\+100") as caught:
+        opt.tell({"x": 0.5}, 1e101)
+    assert caught[0].filename == __file__
+    with pytest.warns(AmortesWarning, match="the function raised ZeroDivisionError") as caught:
+        minimize(lambda config: 1 / int(config["x"] > 0.3), opt.space, 4, network=network)
+    assert caught[0].filename == __file__

@@ -1,6 +1,8 @@
 import itertools
 import math
+import os
 import random
+import signal
 import threading
 from typing import Any
 
@@ -440,3 +442,50 @@ def test_tables_of_results_close_what_is_pending(network: KernelNetwork) -> None
         opt.tell_frame(frame)
     assert len(opt.trials) == 4
     assert opt.trials[1].status == "pending"
+
+
+def test_configs_can_be_withdrawn(network: KernelNetwork) -> None:
+    opt = Optimizer({"x": Float(0, 1)}, network=network)
+    for value in (1.0, 2.0):
+        opt.tell({"x": 0.5}, value)
+    pending = opt.ask()
+    opt.withdraw(pending.config)
+    opt.withdraw({"x": 0.5})  # the last one told
+    assert [trial.status for trial in opt.trials] == ["done", "withdrawn", "withdrawn"]
+    with pytest.raises(DataError, match=r"was withdrawn; tell its config"):
+        opt.tell(pending, 1.0)
+    assert opt.tell(pending.config, 1.0).status == "done"
+
+
+def test_numbers_of_trials_do_not_count_from_the_end(network: KernelNetwork) -> None:
+    opt = Optimizer({"x": Float(0, 1)}, network=network)
+    trial = opt.ask()
+    with pytest.raises(DataError, match=r"trial -1 .* is not of this optimiser"):
+        opt.tell(Trial(-1, trial.config), 1.0)
+    assert opt.trials == [trial]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_forked_while_another_thread_is_busy_does_not_hang(network: KernelNetwork) -> None:
+    opt = Optimizer({"x": Float(0, 1)}, network=network)
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with opt._lock:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # ends a child that hangs
+        opt.tell({"x": 0.5}, 1.0)
+        os._exit(len(opt.trials))
+    _, status = os.waitpid(child, 0)
+    done.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(status) == 1
+    assert opt.trials == []

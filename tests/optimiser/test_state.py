@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from amortes import files
-from amortes.errors import ConfigError, FileError
+from amortes.errors import AmortesError, ConfigError, FileError
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import AmortesWarning, Categorical, Float, Optimizer
 from amortes.optimiser import optimizer as optimizer_module
@@ -32,7 +32,11 @@ def test_a_fingerprint_changes_with_weights_and_prior(network: KernelNetwork) ->
 
 def test_states_are_recognised() -> None:
     state = {"format": FORMAT, "version": VERSION, **dict.fromkeys(FIELDS)}
+    state |= {"network": "a", "cost_function": False, "queue": [], "past": 0, "trials": []}
     assert check_state(state) == state
+    for field in ("network", "cost_function", "queue", "past", "trials"):
+        with pytest.raises(FileError, match=rf"damaged: {field} must be a \w+, not 1\.5"):
+            check_state(state | {field: 1.5})
     with pytest.raises(FileError, match="not the state of an Optimizer"):
         check_state([1, 2])
     with pytest.raises(FileError, match="version 99"):
@@ -82,10 +86,50 @@ def test_damaged_files_are_named(network: KernelNetwork, tmp_path: Path) -> None
     state = optimizer(network).state
     parts: list[dict[str, Any]] = [{"trials": [{"x": 1}]}, {"past": 3}, {"queue": [{"z": 1}]}]
     damaged = [json.dumps(state | part) for part in parts]
-    for text in ("{", "[]", *damaged):
+    for text in ("{", "[]", "[" * 100_000, '{"a": 1' + "0" * 5000 + "}", *damaged):
         path.write_text(text)
         with pytest.raises(FileError, match=r"run\.json"):
             Optimizer.load(path, network=network)
+
+
+@pytest.mark.parametrize(
+    ("part", "says"),
+    [
+        ({"space": "x"}, "space: not the description"),
+        ({"space": [[]]}, "space: not the description"),
+        ({"space": {"parameters": {"x": "y"}}}, "x: expected the fields of a parameter, not 'y'"),
+        ({"space": {"parameters": {"x": {"type": ["float"]}}}}, "x: type must be"),
+        ({"goal": ["minimize"]}, "goal: must be"),
+        ({"acquisition": {}}, "acquisition: must be"),
+        ({"seed": 1.5}, "seed: must be an int"),
+        ({"past": 0.0}, "past must be a int"),
+    ],
+)
+def test_what_is_damaged_is_named(
+    network: KernelNetwork, tmp_path: Path, part: dict[str, Any], says: str
+) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(optimizer(network).state | part))
+    with pytest.raises(AmortesError, match=rf"run\.json: .*{says}"):
+        Optimizer.load(path, network=network)
+
+
+@pytest.mark.parametrize("place", [".", "file/run.json", "a\0b"])
+def test_paths_that_are_no_files(network: KernelNetwork, tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").touch()
+    path = tmp_path / place
+    with pytest.raises(FileError, match=r"cannot be written"):
+        optimizer(network).save(path)
+    with pytest.raises(FileError, match=r"cannot be read"):
+        Optimizer.load(path, network=network)
+
+
+def test_a_reason_can_be_saved(network: KernelNetwork, tmp_path: Path) -> None:
+    opt = optimizer(network)
+    opt.tell(opt.ask(), failed=True, reason=ZeroDivisionError("division by zero"))
+    opt.save(tmp_path / "run.json")
+    (trial,) = Optimizer.load(tmp_path / "run.json", network=network).trials
+    assert trial.reason == "ZeroDivisionError: division by zero"
 
 
 def test_copies_go_on_alike(network: KernelNetwork) -> None:

@@ -1,4 +1,5 @@
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -26,14 +27,16 @@ def ledger() -> Ledger:
     return made
 
 
-@pytest.mark.parametrize("value", [1.5, 2, np.float32(1.5), np.array(3.0), torch.tensor(2.0)])
-def test_numbers_of_any_library(value: Any) -> None:
-    told = outcome(value)
-    assert (told.status, told.value) == ("done", float(value))
+def test_numbers_of_any_library() -> None:
+    told = outcome(np.float32(1.5), cost=torch.tensor([2.0]))
+    assert (told.status, told.value, told.cost) == ("done", 1.5, 2.0)
     assert type(told.value) is float
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -np.inf, 1e101, torch.tensor(1e400)])
+UNUSABLE = [float("nan"), float("inf"), -np.inf, 1e101, torch.tensor(1e400), 10**5000]
+
+
+@pytest.mark.parametrize("value", UNUSABLE, ids=range(len(UNUSABLE)))
 def test_numbers_that_are_no_use_are_failures(value: Any) -> None:
     told = outcome(value)
     assert (told.status, told.value) == ("failed", None)
@@ -76,7 +79,7 @@ def test_a_withdrawn_trial_leaves_nothing_but_its_number() -> None:
     assert made.values().tolist() == [-1.0]
     assert len(made.costs()[1]) == 0
     assert made.trials[2] == Trial(2, {"x": 0.5, "c": [3]}, "withdrawn")
-    with pytest.raises(DataError, match="trial 2 was already withdrawn"):
+    with pytest.raises(DataError, match=r"trial 2 was withdrawn; tell its config"):
         made.close(2, outcome(1.0))
     again = Ledger(SPACE)
     again.restore(json.loads(json.dumps(made.to_list())))
@@ -99,6 +102,14 @@ def test_configs_that_were_rounded_are_noticed() -> None:
     assert made.nearly_pending({"x": 0.26, "c": [2]}) is None
 
 
+def test_the_last_trial_told_is_found_by_config() -> None:
+    made = ledger()
+    again = made.close(made.open({"x": 0.5, "c": [3]}).number, outcome(8.0))
+    made.open({"x": 0.5, "c": [3]})
+    assert made.last_told({"x": 0.5, "c": [3]}) == again
+    assert made.last_told({"x": 0.25, "c": [2]}) is None
+
+
 def test_pending_trials_are_found_by_config() -> None:
     made = ledger()
     found = made.pending({"x": 0.25, "c": [2]})
@@ -115,14 +126,56 @@ def test_a_ledger_survives_json() -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"number": 3}, {"status": "lost"}, {"value": None}, {"value": "7"}, {"violation": "a"}],
+    ("change", "field"),
+    [
+        ({"number": 3}, "number"),
+        ({"number": 2.0}, "number"),
+        ({"number": True}, "number"),
+        ({"status": "lost"}, "status"),
+        ({"status": ["done"]}, "status"),
+        ({"status": "pending"}, "value"),
+        ({"status": "withdrawn"}, "value"),
+        ({"status": "failed"}, "value"),
+        ({"value": None}, "result"),
+        ({"value": "7"}, "result"),
+        ({"value": math.inf}, "value"),
+        ({"value": math.nan}, "value"),
+        ({"value": 1e308}, "value"),
+        ({"cost": -2.0}, "cost"),
+        ({"cost": 0}, "cost"),
+        ({"cost": math.inf}, "cost"),
+        ({"cost": math.nan}, "cost"),
+        ({"violation": "a"}, "violation"),
+        ({"violation": math.nan}, "violation"),
+        ({"violation": 1e308}, "violation"),
+        ({"violation": 5}, "violation"),  # but it is done
+        ({"reason": 7}, "reason"),
+        ({"config": {"x": 2, "c": [1]}}, "x: 2 is outside"),
+        ({"colour": 1}, "colour"),
+    ],
 )
-def test_a_damaged_ledger_is_refused(change: dict[str, Any]) -> None:
+def test_a_damaged_ledger_is_refused(change: dict[str, Any], field: str) -> None:
     rows = ledger().to_list()
     rows[2] |= change
-    with pytest.raises(DataError, match="trial 2 is"):
+    with pytest.raises(DataError, match=rf"trials\[2\]: .*{field}"):
         Ledger(SPACE).restore(rows)
+
+
+def test_whole_numbers_in_a_ledger_are_numbers() -> None:
+    rows = ledger().to_list()
+    rows[2] |= {"value": 7, "cost": 2, "violation": -1}
+    again = Ledger(SPACE)
+    again.restore(rows)
+    told = again.trials[2]
+    assert (told.value, told.cost, told.violation) == (7.0, 2.0, -1.0)
+    assert {type(number) for number in (told.value, told.cost, told.violation)} == {float}
+
+
+def test_reasons_are_text() -> None:
+    told = Outcome.of(None, None, True, ZeroDivisionError("by zero"))
+    assert told.reason == "ZeroDivisionError: by zero"
+    with pytest.raises(DataError, match="reason: must be text or an exception, not 7"):
+        Outcome.of(None, None, True, 7)  # type: ignore[arg-type]
 
 
 def test_a_copy_shares_nothing() -> None:

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, FileError
 from amortes.pretrained import DEFAULT, as_network, load_pretrained, names, weights_path
-from amortes.training.export import export
+from amortes.training.export import export, load_network
 from amortes.training.loop import train
 from amortes.training.run import Run
 from tests.pretrained.golden import FILE, compute
 from tests.training.fake import fake_recipe
+from tests.training.test_tensorfile import rewrite
 
 
 def test_the_default_is_there_and_first() -> None:
@@ -78,3 +79,14 @@ def test_gains_must_have_been_trained(tmp_path: Path) -> None:
     assert as_network(tmp_path / "base.safetensors").prior == fake_recipe().prior
     with pytest.raises(ConfigError, match="has no trained gains"):
         as_network(tmp_path / "base.safetensors", gains=True)
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_changed_configuration_is_noticed(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "changed"
+    path.write_bytes(weights_path(name).read_bytes())
+    rewrite(path)
+    load_network(path)
+    rewrite(path, prior=load_pretrained(name)[1].prior | {"max_dim": 99})
+    with pytest.raises(FileError, match="its description does not match its checksum"):
+        load_network(path)

@@ -78,6 +78,33 @@ def test_altered_value(tmp_path: Path) -> None:
         read_tensors(path, kind="k", version=1)
 
 
+def rewrite(path: Path, **changes: object) -> None:
+    """Change the description of a file, and nothing else."""
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + length])
+    about = json.loads(header["__metadata__"]["amortes"]) | changes
+    about = {name: value for name, value in about.items() if value is not None}
+    header["__metadata__"]["amortes"] = json.dumps(about)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + length :])
+
+
+def test_altered_description(tmp_path: Path) -> None:
+    write(tmp_path / "f")
+    rewrite(tmp_path / "f")
+    assert read_tensors(tmp_path / "f", kind="k", version=1)[1] == {"step": 3}
+    rewrite(tmp_path / "f", step=4)
+    with pytest.raises(FileError, match="its description does not match its checksum"):
+        read_tensors(tmp_path / "f", kind="k", version=1)
+
+
+def test_files_of_before_descriptions_had_a_checksum(tmp_path: Path) -> None:
+    write(tmp_path / "f")
+    rewrite(tmp_path / "f", checksum=None)
+    assert read_tensors(tmp_path / "f", kind="k", version=1)[1] == {"step": 3}
+
+
 def test_pickle_is_not_executed(tmp_path: Path) -> None:
     trap = tmp_path / "trap"
 

@@ -46,9 +46,10 @@ class Units:
                 "Rescale the objective, or take its logarithm."
             )
         centre = float(y.mean())
-        spread = float(y.std()) if len(y) > 1 else 0.0
-        if spread <= max(ROUNDING * size, SMALLEST):
+        if without_spread(y):
             spread = abs(centre) if abs(centre) > SMALLEST else 1.0
+        else:
+            spread = float(y.std())
         return cls(centre, spread, 1.0 if maximise else -1.0)
 
     def to_network(self, y: Tensor) -> Tensor:
@@ -66,6 +67,12 @@ class Units:
     @staticmethod
     def _tensor(value: float) -> Tensor:
         return torch.tensor(value, dtype=torch.float64)
+
+
+def without_spread(y: Tensor) -> bool:
+    """Whether values y, `n` with n >= 1, count as equal: they differ by rounding, or not at all."""
+    spread = float(y.std()) if len(y) > 1 else 0.0
+    return spread <= max(ROUNDING * float(y.abs().max()), SMALLEST)
 
 
 def check_values(y: Tensor, n: int) -> None:

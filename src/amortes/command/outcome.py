@@ -8,18 +8,18 @@ import json
 import os
 import re
 import signal
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from amortes.acquisition.units import LARGEST
 from amortes.errors import ConfigError
-from amortes.optimiser.limits import AmortesWarning
+from amortes.optimiser.limits import warn
 
 STDOUT, STDERR = "stdout.txt", "stderr.txt"
-# A number alone, or after a name: "0.31", "f1: 0.31", "val_loss = nan"; but 12:30 is a time.
-NAMED_NUMBER = re.compile(r"(?!.*\b\d+:\d)(?:[\w ./()-]*[:=]\s*)?(\S+)")
+# A number alone, or after a name: "0.31", "f1: 0.31", "val_loss = nan", "loss 0.31"; but 12:30 is a
+# time, and several words before a number ("epoch 3 of 10") are prose.
+NAMED_NUMBER = re.compile(r"(?!.*\b\d+:\d)(?:[\w ./()-]*[:=]\s*|[^\W\d][\w./()-]*\s+)?(\S+)")
 TAIL = 1 << 16
 """Bytes at the end of an output that are looked at."""
 SHOWN = 200
@@ -115,7 +115,7 @@ class Sources:
             return found.value
         if answer.value is not None:  # no reason to lose it
             why = found.reason or f"{found.value:g} is not a positive number"
-            warnings.warn(f"a trial has no cost: {why}.", AmortesWarning, stacklevel=2)
+            warn(f"a trial has no cost: {why}.")
         return None
 
 

@@ -23,7 +23,9 @@ from amortes.optimiser.space import Config, Space
 FOLDER, NUMBER = "trial_folder", "trial_number"
 PREFIX = "AMORTES_"
 # A brace after $ belongs to a shell: ${HOME}.
-PLACEHOLDER = re.compile(r"\{\{([\w.-]+)\}\}|(?<!\$)\{([\w.-]+)\}")
+PLACEHOLDER = re.compile(r"\{\{([^{}]+)\}\}|(?<!\$)\{([^{}]+)\}")
+# What else may be in braces, such as {print $1}, is no placeholder.
+NAME = re.compile(r"[\w.-]+")
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,8 @@ class Template:
             raise ConfigError("the command is missing; give it after --.")
         names = [*self.space.parameters, FOLDER, NUMBER]
         for word in self.words:
-            for literal, name in PLACEHOLDER.findall(word):
-                if not literal and name not in names:
+            for _, name in PLACEHOLDER.findall(word):
+                if NAME.fullmatch(name) and name not in names:
                     raise ConfigError(
                         f"the command has {{{name}}}, but there is no such parameter; there are "
                         f"{', '.join(names)}. Write {{{{{name}}}}} for {{{name}}} itself."
@@ -71,10 +73,14 @@ class Template:
     def fill(self, config: Config, number: int, folder: Path) -> list[str]:
         """The words with the values of a config."""
         values = _values(config, number, folder)
-        return [
-            PLACEHOLDER.sub(lambda match: f"{{{match[1]}}}" if match[1] else values[match[2]], word)
-            for word in self.words
-        ]
+
+        def filled(match: re.Match[str]) -> str:
+            name = match[1] or match[2]
+            if name not in values and not NAME.fullmatch(name):
+                return match[0]
+            return f"{{{name}}}" if match[1] else values[name]
+
+        return [PLACEHOLDER.sub(filled, word) for word in self.words]
 
     @staticmethod
     def environment(config: Config, number: int, folder: Path) -> dict[str, str]:

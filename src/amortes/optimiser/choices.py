@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from amortes.errors import ConfigError, DataError
+from amortes.errors import ConfigError, DataError, shown
 from amortes.optimiser.codebook import MOST, codebook
 from amortes.optimiser.parameter import Parameter, identity, is_plain, text
 
@@ -49,11 +49,11 @@ class Choices(Parameter):
         elif isinstance(choices, type) and issubclass(choices, Enum):
             choices = list(choices)
         if isinstance(choices, str | bytes) or not isinstance(choices, Sequence):
-            raise ConfigError(f"{kind}: choices must be a list of values, not {choices!r}.")
+            raise ConfigError(f"{kind}: choices must be a list of values, not {shown(choices)}.")
         object.__setattr__(self, "choices", tuple(_checked(c, kind) for c in choices))
         if len(choices) < 2:
             raise ConfigError(
-                f"{kind}: needs at least two choices, not {list(choices)!r}. "
+                f"{kind}: needs at least two choices, not {shown(list(choices))}. "
                 f"For a fixed value give the value instead."
             )
         if len(self._places) < len(choices):
@@ -68,8 +68,8 @@ class Choices(Parameter):
         """One of the choices."""
         try:
             return self.choices[self.place(value)]
-        except (KeyError, TypeError):
-            raise DataError(f"{value!r} is not one of {self._listed}.") from None
+        except (KeyError, TypeError, RecursionError):
+            raise DataError(f"{shown(value)} is not one of {self._listed}.") from None
 
     def place(self, value: Any) -> int:
         """Where in the list the value stands."""
@@ -90,7 +90,7 @@ class Choices(Parameter):
         if self.is_json:
             return self.check(stored)
         if type(stored) is not int or not 0 <= stored < len(self.choices):
-            raise DataError(f"{stored!r} is not the place of one of {self._listed}.")
+            raise DataError(f"{shown(stored)} is not the place of one of {self._listed}.")
         return self.choices[stored]
 
     def values(self) -> list[Any]:
@@ -110,8 +110,8 @@ class Choices(Parameter):
     def _listed(self) -> str:
         """The choices as a message has them."""
         if len(self.choices) <= SHOWN:
-            return repr(list(self.choices))
-        first = ", ".join(map(repr, self.choices[:SHOWN]))
+            return f"[{', '.join(map(shown, self.choices))}]"
+        first = ", ".join(map(shown, self.choices[:SHOWN]))
         return f"[{first}, ...] ({len(self.choices)} choices)"
 
 

@@ -15,6 +15,8 @@ from amortes.errors import ConfigError
 from amortes.optimiser.numeric import Numeric, finite
 from amortes.optimiser.parameter import Parameter
 
+LARGEST = 1e100
+"""Terms beyond this are refused: they would overflow on the way."""
 # Relative to the sizes of the terms: what decoding a point on the boundary may be off by.
 SLACK = 1e-9
 
@@ -42,6 +44,11 @@ class Linear:
         """The same about what varies: terms of constants are taken to the right side."""
         known = {name: constants[name] for name in self.coefficients if name in constants}
         values = {k: finite(v, f"Linear: {k} is fixed, so its value") for k, v in known.items()}
+        if len(values) == len(self.coefficients):
+            raise ConfigError(
+                f"Linear: {', '.join(values)} is a constant of this space; a constraint needs a "
+                f"Float or Int that varies."
+            )
         return Linear(
             {name: a for name, a in self.coefficients.items() if name not in values},
             self.upper - sum(self.coefficients[name] * v for name, v in values.items()),
@@ -58,6 +65,14 @@ class Linear:
                 raise ConfigError(
                     f"Linear: {name} is {parameters[name].kind}; constraints are for Float and Int."
                 )
+        numbers = [parameters[name] for name in self.coefficients]
+        sizes = [max(map(abs, p.bounds)) for p in numbers if isinstance(p, Numeric)]
+        size = sum(abs(a) * s for a, s in zip(self.coefficients.values(), sizes, strict=True))
+        if not size + abs(self.upper) <= LARGEST:
+            raise ConfigError(
+                f"Linear: the terms of {self.to_dict()} are up to {size:g}; at most {LARGEST:g} is "
+                f"supported. Divide the coefficients and upper by the same number."
+            )
 
     def excess(self, values: Mapping[str, Tensor]) -> Tensor:
         """Left side less `upper` for values of any one shape: positive where violated."""
@@ -78,7 +93,8 @@ def rows_in_cube(
 ) -> tuple[Tensor, Tensor]:
     """A, `m x d`, and b, `m`, with A u <= b in the unit cube: the constraints linear there.
 
-    `places[name]` is the parameter's coordinate.
+    `places[name]` is the parameter's coordinate. Rows are divided by their largest coefficient,
+    which solvers of linear programs need where it is far from 1.
     """
     A, b = torch.zeros(len(constraints), d, dtype=torch.float64), []
     for row, constraint in zip(A, constraints, strict=True):
@@ -89,5 +105,7 @@ def rows_in_cube(
             low, high = parameter.bounds
             row[places[name]] = coefficient * (high - low)
             offset += coefficient * low
-        b.append(constraint.upper - offset)
-    return A, torch.tensor(b, dtype=torch.float64)
+        size = float(row.abs().max()) or 1.0
+        row /= size
+        b.append((constraint.upper - offset) / size)
+    return A, torch.tensor(b, dtype=torch.float64).clamp(-LARGEST, LARGEST)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from amortes.acquisition import TO_THE_TOP
 from amortes.device import on_cpu
-from amortes.errors import DataError
+from amortes.errors import DataError, shown
 from amortes.optimiser.explanation import Explanation, explain
 from amortes.optimiser.importance import importance
 from amortes.optimiser.parameter import copied
@@ -220,8 +220,13 @@ class Insight:
 
     def _check_own(self, trial: Trial) -> None:
         trials = self._ledger.trials
-        if not (trial.number < len(trials) and trials[trial.number].config == trial.config):
+        own = isinstance(trial.number, int) and 0 <= trial.number < len(trials)
+        try:
+            own = own and trials[trial.number].config == self.space.check(trial.config)
+        except DataError:
+            own = False
+        if not own:
             raise DataError(
-                f"trial {trial.number} with {trial.config} is not of this optimiser, or its config "
-                f"was changed; work on `dict(trial.config)`."
+                f"trial {shown(trial.number)} with {shown(trial.config)} is not of this optimiser, "
+                f"or its config was changed; work on `dict(trial.config)`."
             )

@@ -6,11 +6,14 @@ they are so many that the bad tail of the results is not drawn in (`amortes.acqu
 all others alike. What leaves the usual is said once, and nothing else changes.
 """
 
+import inspect
+import warnings
 from collections.abc import Iterator
 
 import torch
 
 from amortes.acquisition import Fitted
+from amortes.acquisition.units import ROUNDING, SMALLEST, without_spread
 
 NOISE_QUANTILE = 2.5
 """Standard deviations of the prior's (log) noise beyond which noise counts as unusual."""
@@ -20,8 +23,21 @@ DWARFED = 3.0
 """Penalties are this many times further from the others than these are from each other."""
 
 
+# Frames a warning does not point at: ours, decorators', and those of frameworks that call us.
+NOT_THE_USERS = {"amortes", "contextlib", "concurrent", "threading", "optuna", "sklearn", "ray"}
+
+
 class AmortesWarning(UserWarning):
     """Something an optimiser's user should know; each kind is said once per optimiser."""
+
+
+def warn(message: str) -> None:
+    """An `AmortesWarning` that points at the user's line."""
+    level, frame = 1, inspect.currentframe()
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] in NOT_THE_USERS:
+        level, frame = level + 1, frame.f_back
+    # Without any line of the user, as in a thread of our own, Python says so itself.
+    warnings.warn(message, AmortesWarning, stacklevel=level)
 
 
 def departures(fitted: Fitted) -> Iterator[tuple[str, str]]:
@@ -35,6 +51,13 @@ def departures(fitted: Fitted) -> Iterator[tuple[str, str]]:
             f"each of them, of more choices 4 to 11), but the network was trained for "
             f"{prior.min_dim} to {prior.max_dim}: suggestions may be poor. "
             f"Fix some parameters, or use a network trained for more.",
+        )
+    if without_spread(fitted.y) and bool((fitted.y != fitted.y[0]).any()):
+        yield (
+            "spread",
+            f"the results differ by less than {ROUNDING:g} of their size (or by less than "
+            f"{SMALLEST:g}), so they count as equal: subtract what they have in common, or rescale "
+            f"them.",
         )
     most = fitted.network.trained_points
     if most is not None and n > most:

@@ -11,7 +11,6 @@ import math
 import os
 import statistics
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -25,11 +24,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from amortes.errors import ConfigError, DataError, require_int
-from amortes.files import locked
+from amortes.errors import ConfigError, DataError, require_int, shown
+from amortes.files import as_path, locked
+from amortes.numbers import as_float
 from amortes.optimiser.executor import executor_of
 from amortes.optimiser.insight import Goal
-from amortes.optimiser.limits import AmortesWarning
+from amortes.optimiser.limits import warn
 from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.progress import progress_bar
 from amortes.optimiser.result import Result
@@ -87,7 +87,7 @@ def minimize(
     n_trials, workers = require_int("n_trials", n_trials, 1), require_int("workers", workers, 1)
     if max_failures is not None:
         max_failures = require_int("max_failures", max_failures, 1)
-    _check(fun, timeout, early_stop, errors)
+    _check(fun, timeout, early_stop, errors, callback)
     optimizer = Optimizer(
         space,
         goal,
@@ -99,7 +99,7 @@ def minimize(
         cost=cost,
     )
     deadline = math.inf if timeout is None else time.monotonic() + timeout
-    alone = contextlib.nullcontext() if state is None else locked(Path(state), "`minimize`")
+    alone = contextlib.nullcontext() if state is None else locked(as_path(state), "`minimize`")
     with alone, progress_bar(progress) as bar, executor_of(workers) as executor:
         if state is not None and Path(state).exists():
             optimizer = optimizer.resumed(state)
@@ -206,15 +206,13 @@ class _Run:
         if self.errors == "raise" or not isinstance(error, Exception):
             raise error
         if self.last_error is None:
-            warnings.warn(
+            warn(
                 f"the function {'raised' if future.exception() else 'returned no result:'} "
                 f"{error!r} at {trial.config}; such trials are recorded as failed (errors='raise' "
-                f"ends the run instead).",
-                AmortesWarning,
-                stacklevel=2,
+                f"ends the run instead)."
             )
         self.last_error = error
-        return self.optimizer.tell(trial, failed=True, reason=f"{type(error).__name__}: {error}")
+        return self.optimizer.tell(trial, failed=True, reason=error)
 
     def _tell_result(self, trial: Trial, returned: Any) -> Trial:
         value, cost = _value_and_cost(returned)
@@ -223,8 +221,7 @@ class _Run:
         except DataError as refused:
             cost = None  # no reason to lose the value
             if not self.cost_refused:
-                text = f"{refused} The value counts without it."
-                warnings.warn(text, AmortesWarning, stacklevel=2)
+                warn(f"{refused} The value counts without it.")
             self.cost_refused = True
         return self.optimizer.tell(trial, value, cost=cost)
 
@@ -272,11 +269,16 @@ def _value_and_cost(returned: Any) -> tuple[Any, Any]:
     return returned
 
 
-def _check(fun: object, timeout: float | None, early_stop: float | None, errors: str) -> None:
+def _check(fun: object, timeout: Any, early_stop: Any, errors: str, callback: object) -> None:
     if not callable(fun):
-        raise ConfigError(f"fun: must be a function of a config, not {fun!r}.")
-    for name, number in (("timeout", timeout), ("early_stop", early_stop)):
-        if number is not None and not (isinstance(number, int | float) and number > 0):
-            raise ConfigError(f"{name}: must be a positive number or None, not {number!r}.")
-    if errors not in ("record", "raise"):
-        raise ConfigError(f"errors: must be 'record' or 'raise', not {errors!r}.")
+        raise ConfigError(f"fun: must be a function of a config, not {shown(fun)}.")
+    if callback is not None and not callable(callback):
+        raise ConfigError(
+            f"callback: must be a function of an optimiser and a trial, not {shown(callback)}."
+        )
+    for name, given in (("timeout", timeout), ("early_stop", early_stop)):
+        number = as_float(given)
+        if given is not None and (number is None or not number > 0):
+            raise ConfigError(f"{name}: must be a positive number or None, not {shown(given)}.")
+    if not isinstance(errors, str) or errors not in ("record", "raise"):
+        raise ConfigError(f"errors: must be 'record' or 'raise', not {shown(errors)}.")

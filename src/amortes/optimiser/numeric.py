@@ -21,7 +21,8 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor
 
-from amortes.errors import ConfigError, DataError
+from amortes.errors import ConfigError, DataError, shown
+from amortes.numbers import as_float
 from amortes.optimiser.parameter import Parameter
 
 # Beyond this, neighbouring integers have coordinates too close together for float64.
@@ -170,9 +171,9 @@ class Float(Numeric):
         number = _number(value)
         slack = ROUNDING * (self.high - self.low)
         if not self.low - slack <= number <= self.high + slack:
-            raise DataError(f"{number} is outside [{self.low}, {self.high}].")
+            raise DataError(f"{shown(value)} is outside [{self.low}, {self.high}].")
         if self.step is None:
-            return min(max(float(number), self.low), self.high)
+            return min(max(number, self.low), self.high)
         steps = (number - self.low) / self.step
         if not abs(steps - round(steps)) <= OFF_GRID or not 0 <= round(steps) <= self._steps:
             raise DataError(_beside(number, self))
@@ -214,8 +215,8 @@ class Int(Numeric):
             object.__setattr__(self, name, _integer(getattr(self, name), f"Int: {name}"))
         if max(abs(self.low), abs(self.high)) > MAX_INTEGER:
             raise ConfigError(
-                f"Int: {self.low}..{self.high} goes beyond 2**48, where neighbours cannot be told "
-                f"apart. Use a Float."
+                f"Int: {shown(self.low)}..{shown(self.high)} goes beyond 2**48, where neighbours "
+                f"cannot be told apart. Use a Float."
             )
         self._check_range()
         if self.log and self.step != 1:
@@ -226,12 +227,12 @@ class Int(Numeric):
     def check(self, value: Any) -> int:
         """A whole number within the bounds; 3.0 counts as 3."""
         number = _number(value)
-        if number != math.floor(number):
-            raise DataError(f"{number} is not a whole number.")
         if not self.low <= number <= self.high:
-            raise DataError(f"{number} is outside {self.low}..{self.high}.")
+            raise DataError(f"{shown(value)} is outside {self.low}..{self.high}.")
+        if not number.is_integer():
+            raise DataError(f"{shown(value)} is not a whole number.")
         if (int(number) - self.low) % self.step:
-            raise DataError(_beside(number, self))
+            raise DataError(_beside(int(number), self))
         return int(number)
 
     def decode(self, u: Sequence[float]) -> int:
@@ -261,25 +262,25 @@ def _decimal(number: float) -> Decimal:
     return Decimal(repr(number))
 
 
-def _number(value: Any) -> int | float:
-    if isinstance(value, np.generic | Tensor) and value.ndim == 0:
-        value = value.item()
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise DataError(f"{value!r} is not a number.")
-    if not abs(value) < math.inf:
-        raise DataError(f"{value!r} is not a finite number.")
-    return value
+def _number(value: Any) -> float:
+    number = None if isinstance(value, bool | np.bool_) else as_float(value)
+    if number is None or math.isnan(number):
+        raise DataError(f"{shown(value)} is not a number.")
+    return number
 
 
 def finite(value: Any, what: str) -> float:
     """The value as a float, or a `ConfigError` about `what`."""
-    try:
-        return float(_number(value))
-    except (DataError, OverflowError):
-        raise ConfigError(f"{what} must be a finite number, not {value!r}.") from None
+    number = None if isinstance(value, bool | np.bool_) else as_float(value)
+    if number is None or not math.isfinite(number):
+        raise ConfigError(f"{what} must be a finite number, not {shown(value)}.")
+    return number
 
 
 def _integer(value: Any, what: str) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ConfigError(f"{what} must be an int, not {value!r}.")
-    return operator.index(value)
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)
+    except Exception:  # TypeError, or what another library raises
+        raise ConfigError(f"{what} must be an int, not {shown(value)}.") from None

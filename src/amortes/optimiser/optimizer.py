@@ -11,15 +11,17 @@ pending: the next one is chosen as if they were done but their values unknown. E
 function of the seed and the trials so far, so a saved run continues as if it had never stopped.
 """
 
+import math
 import os
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Self, get_args, overload
 
+from amortes.acquisition.units import LARGEST
 from amortes.device import on_cpu
-from amortes.errors import ConfigError, DataError, FileError, require_int
+from amortes.errors import AmortesError, ConfigError, DataError, FileError, require_int, shown
 from amortes.files import write_json
 from amortes.nets.base import GAINS
+from amortes.numbers import as_float
 from amortes.optimiser import state as states
 from amortes.optimiser.insight import Goal, Insight, Point
 from amortes.optimiser.space import Config, Space
@@ -28,6 +30,7 @@ from amortes.optimiser.suggest import Suggester
 from amortes.optimiser.table import read_results
 from amortes.optimiser.trials import Ledger, Outcome, Trial
 from amortes.pretrained import AnyNetwork, as_network
+from amortes.threads import lock_of
 
 
 class Optimizer(Insight):
@@ -61,9 +64,9 @@ class Optimizer(Insight):
     ) -> None:
         self.space = space if isinstance(space, Space) else Space(space)
         if goal not in get_args(Goal):
-            raise ConfigError(f"goal: must be minimize or maximize, not {goal!r}.")
+            raise ConfigError(f"goal: must be minimize or maximize, not {shown(goal)}.")
         self.goal = goal
-        self._lock = threading.RLock()
+        self._lock = lock_of(self)
         self._ledger = Ledger(self.space)
         self._queue: list[Config] = []
         self._suggester = Suggester(
@@ -107,7 +110,7 @@ class Optimizer(Insight):
         *,
         cost: float | None = None,
         failed: bool = False,
-        reason: str | None = None,
+        reason: str | BaseException | None = None,
         violation: float | None = None,
     ) -> Trial:
         """Report the value of a trial, or that it failed; the trial as it is now.
@@ -123,6 +126,12 @@ class Optimizer(Insight):
         """
         outcome = Outcome.of(value, cost, failed, reason, violation)
         with self._lock:
+            if outcome.value is None and LARGEST < abs(as_float(value) or 0.0) < math.inf:
+                self._suggester.warn(
+                    "large",
+                    f"a value of {as_float(value):g} counts as failed: at most {LARGEST:g} is "
+                    f"supported. Rescale the objective, or take its logarithm.",
+                )
             if isinstance(trial, Trial):
                 self._check_own(trial)
                 return self._ledger.close(trial.number, outcome).copy()
@@ -149,15 +158,23 @@ class Optimizer(Insight):
         with self._lock:
             return [self._tell_result(result).copy() for result in results]
 
-    def withdraw(self, trial: Trial) -> None:
+    @on_cpu()
+    def withdraw(self, trial: Trial | Mapping[str, Any]) -> None:
         """Take a trial back, pending or told, as if it had never been.
 
         For a worker that is gone, a failure whose cause is mended, or a mistyped result: withdraw
-        the trial, then tell its config.
+        the trial, then tell its config. A config counts as the pending trial of that config or, if
+        there is none, as the last one told.
         """
         with self._lock:
-            self._check_own(trial)
-            self._ledger.withdraw(trial.number)
+            if isinstance(trial, Trial):
+                self._check_own(trial)
+                self._ledger.withdraw(trial.number)
+                return
+            known = self._ledger.pending(trial) or self._ledger.last_told(trial)
+            if known is None:
+                raise DataError(f"there is no trial with the config {shown(trial)} to withdraw.")
+            self._ledger.withdraw(known.number)
 
     @on_cpu()
     def enqueue(self, config: Mapping[str, Any]) -> None:
@@ -223,7 +240,7 @@ class Optimizer(Insight):
             raise FileError(f"the state is damaged: {error}") from None
         optimizer.past = fields["past"]
         if optimizer.past not in range(len(optimizer._ledger.trials) + 1):
-            raise FileError(f"the state is damaged: {optimizer.past!r} past results.")
+            raise FileError(f"the state is damaged: {optimizer.past} past results.")
         suggester = optimizer._suggester
         if suggester.fingerprint != fields["network"]:
             suggester.warn(
@@ -252,8 +269,8 @@ class Optimizer(Insight):
         state = states.read_state(path)
         try:
             return cls.from_state(state, space=space, network=network, cost=cost)
-        except FileError as error:
-            raise FileError(f"{path}: {error}") from None
+        except AmortesError as error:
+            raise type(error)(f"{path}: {error}") from None
 
     def resumed(self, path: str | os.PathLike[str]) -> Self:
         """The run saved at `path`, if it has the settings of this one; else a `ConfigError`.
@@ -297,7 +314,7 @@ class Optimizer(Insight):
         else:
             raise DataError(
                 f"start: expected (config, value), a Trial, or a config to try first, "
-                f"not {entry!r}."
+                f"not {shown(entry)}."
             )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -306,7 +323,7 @@ class Optimizer(Insight):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._lock = threading.RLock()
+        self._lock = lock_of(self)
 
     def _next(self) -> Config:
         return self._queue.pop(0) if self._queue else self._suggester.next()

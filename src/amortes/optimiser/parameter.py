@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor
 
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, shown
 
 
 class Parameter(ABC):
@@ -76,7 +76,7 @@ def plain(value: Any, what: str) -> Any:
         value = value.item()
     if not is_plain(value):
         raise ConfigError(
-            f"{what} {value!r} is not a JSON value (a finite number, string, bool, None, or a "
+            f"{what} {shown(value)} is not a JSON value (a finite number, string, bool, None, or a "
             f"list or dict of these); tuples would come back as lists, members of an Enum as their "
             f"values."
         )
@@ -98,6 +98,14 @@ def identity(value: Any) -> Hashable:
         return dict, frozenset((identity(k), identity(v)) for k, v in value.items())
     hash(value)
     return value  # type: ignore[no-any-return]
+
+
+def same(value: Any, known: Any) -> bool:
+    """Whether a value of any type is equal to a known one, which is hashable."""
+    try:
+        return identity(value) in {identity(known)}
+    except (TypeError, RecursionError):
+        return False
 
 
 def text(value: Any) -> str:

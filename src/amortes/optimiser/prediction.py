@@ -16,8 +16,9 @@ import numpy as np
 import torch
 
 from amortes.acquisition import Fitted
-from amortes.errors import DataError, require_int
+from amortes.errors import DataError, require_int, shown
 from amortes.nets.distributions import Predictive
+from amortes.numbers import as_float
 from amortes.optimiser.space import Config, Space
 from amortes.optimiser.text import config_text, html_table, number, percent
 from amortes.random import generator
@@ -107,10 +108,7 @@ def predict(
 
 def check_level(level: Any) -> float:
     """The level as a float, or a `DataError` unless it is a probability between 0 and 1."""
-    try:
-        number = float(level) if not isinstance(level, str | bytes | bool) else 0.0
-    except (TypeError, ValueError, OverflowError):
-        number = 0.0
-    if not 0 < number < 1:
-        raise DataError(f"level: must be between 0 and 1, not {level!r}.")
+    number = as_float(level)
+    if number is None or not 0 < number < 1:
+        raise DataError(f"level: must be between 0 and 1, not {shown(level)}.")
     return number

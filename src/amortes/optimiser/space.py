@@ -22,11 +22,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from amortes.errors import ConfigError, DataError
+from amortes.errors import ConfigError, DataError, shown
 from amortes.optimiser.choices import Categorical, Ordinal
 from amortes.optimiser.constraints import Linear, rows_in_cube
 from amortes.optimiser.numeric import Float, Int, Numeric
-from amortes.optimiser.parameter import Parameter, identity, plain
+from amortes.optimiser.parameter import Parameter, plain, same
 
 Config = dict[str, Any]
 # A space of at most this many configs is treated as a pool: scoring them all takes about as long
@@ -52,21 +52,21 @@ class Space:
     def __post_init__(self) -> None:
         if not isinstance(self.parameters, Mapping):
             raise ConfigError(
-                f"space: expected a dict of parameters by name, not {self.parameters!r}."
+                f"space: expected a dict of parameters by name, not {shown(self.parameters)}."
             )
         entries = {name: _checked_entry(name, p) for name, p in self.parameters.items()}
         object.__setattr__(self, "parameters", entries)
         if not self.free:
             raise ConfigError(
-                f"space: nothing varies in {self.parameters!r}; give at least one Float, Int, "
+                f"space: nothing varies in {shown(self.parameters)}; give at least one Float, Int, "
                 f"Ordinal or Categorical."
             )
         constraints: Any = self.constraints
         if not isinstance(constraints, Sequence) or isinstance(constraints, str):
-            raise ConfigError(f"constraints: expected a list of Linear, not {constraints!r}.")
+            raise ConfigError(f"constraints: expected a list of Linear, not {shown(constraints)}.")
         for constraint in constraints:
             if not isinstance(constraint, Linear):
-                raise ConfigError(f"constraints: expected Linear(...), not {constraint!r}.")
+                raise ConfigError(f"constraints: expected Linear(...), not {shown(constraint)}.")
         constraints = tuple(constraint.given(self.fixed) for constraint in constraints)
         for constraint in constraints:
             constraint.check(self.free)
@@ -77,7 +77,7 @@ class Space:
     def _admit(self, pool: Any) -> None:
         """Check the pool and keep its configs by their points, the first of equals."""
         if isinstance(pool, str | bytes | Mapping) or not isinstance(pool, Sequence):
-            raise ConfigError(f"pool: expected a list of configs, not {pool!r}.")
+            raise ConfigError(f"pool: expected a list of configs, not {shown(pool)}.")
         configs = []
         for i, config in enumerate(pool):
             try:
@@ -120,7 +120,7 @@ class Space:
     def check(self, config: Mapping[str, Any]) -> Config:
         """The config with every value in its own type and constants added, or a `DataError`."""
         if not isinstance(config, Mapping):
-            raise DataError(f"expected a config (a dict of values by name), not {config!r}.")
+            raise DataError(f"expected a config (a dict of values by name), not {shown(config)}.")
         if unknown := [str(name) for name in config if name not in self.parameters]:
             raise DataError(
                 f"no parameter {', '.join(unknown)}; there are {', '.join(self.parameters)}."
@@ -128,12 +128,14 @@ class Space:
         checked = {}
         for name, parameter in self.parameters.items():
             if name in self.fixed:
-                if name in config and identity(config[name]) != identity(parameter):
-                    raise DataError(f"{name}: is fixed at {parameter!r}, not {config[name]!r}.")
+                if name in config and not same(config[name], parameter):
+                    raise DataError(
+                        f"{name}: is fixed at {parameter!r}, not {shown(config[name])}."
+                    )
                 checked[name] = parameter
                 continue
             if name not in config:
-                raise DataError(f"{name}: the config {dict(config)!r} has no value for it.")
+                raise DataError(f"{name}: the config {shown(dict(config))} has no value for it.")
             try:
                 checked[name] = self.free[name].check(config[name])
             except DataError as error:
@@ -245,7 +247,7 @@ class Space:
     def from_json(self, stored: Any) -> Config:
         """The checked config a file has, or a `DataError`."""
         if not isinstance(stored, Mapping):
-            raise DataError(f"expected a config (a dict of values by name), not {stored!r}.")
+            raise DataError(f"expected a config (a dict of values by name), not {shown(stored)}.")
         config = dict(stored)
         for name in config.keys() & self.free.keys():
             try:
@@ -273,32 +275,36 @@ class Space:
             constraints = [Linear(**c) for c in description.get("constraints", ())]
             return cls(parameters, constraints, description.get("pool"))
         except (TypeError, KeyError, AttributeError) as error:
-            raise ConfigError(f"not the description of a space: {error!r}.") from None
+            raise ConfigError(f"space: not the description of a space: {error!r}.") from None
 
 
 def _checked_entry(name: Any, entry: Any) -> Any:
     """A parameter, or a constant as Python's own; else a `ConfigError`."""
     if not isinstance(name, str) or not name:
-        raise ConfigError(f"space: a parameter's name must be a non-empty string, not {name!r}.")
+        raise ConfigError(
+            f"space: a parameter's name must be a non-empty string, not {shown(name)}."
+        )
     if isinstance(entry, Parameter):
         return entry
     number = isinstance(entry, np.generic)
     if isinstance(entry, type) or not (number or isinstance(entry, str | int | float | None)):
         raise ConfigError(
             f"{name}: expected Float, Int, Ordinal, Categorical or a constant (a number, string, "
-            f"bool or None), not {entry!r}."
+            f"bool or None), not {shown(entry)}."
         )
     return plain(entry, f"{name}: constant")
 
 
 def _entry(name: str, description: Mapping[str, Any]) -> Any:
     """A parameter or constant from its description, which errors name."""
+    if not isinstance(description, Mapping):
+        raise ConfigError(f"{name}: expected the fields of a parameter, not {shown(description)}.")
     fields = dict(description)
     kind = fields.pop("type", None)
     if kind == "fixed":
         return fields["value"]
-    if kind not in KINDS:
-        raise ConfigError(f"{name}: type must be fixed, {', '.join(KINDS)}, not {kind!r}.")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ConfigError(f"{name}: type must be fixed, {', '.join(KINDS)}, not {shown(kind)}.")
     if "objects" in fields:
         raise ConfigError(
             f"{name}: its choices are not JSON, so the file has no more than their texts. Give the "

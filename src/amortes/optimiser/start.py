@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from amortes.errors import DataError
+from amortes.errors import DataError, shown
 from amortes.optimiser.space import Space
 from amortes.optimiser.table import is_table, read_results
 from amortes.optimiser.trials import Trial
@@ -28,6 +28,6 @@ def entries(start: Start, space: Space) -> Iterable[Any]:
     if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping):
         raise DataError(
             f"start: expected a list of (config, value), Trials or configs, a DataFrame or a "
-            f"file of results, not {given!r}."
+            f"file of results, not {shown(given)}."
         )
     return given

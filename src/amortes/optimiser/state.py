@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from amortes.errors import ConfigError, FileError
+from amortes.errors import ConfigError, FileError, shown
 from amortes.files import read_json
 from amortes.nets.base import Network
 from amortes.optimiser.space import Space
@@ -17,6 +17,8 @@ from amortes.optimiser.space import Space
 FORMAT, VERSION = "amortes-optimizer", 1
 SETTINGS = ("space", "goal", "acquisition", "seed", "initial")
 FIELDS = (*SETTINGS, "network", "cost_function", "queue", "past", "trials")
+# Settings are checked by what they are settings of.
+TYPES = {"network": str, "cost_function": bool, "queue": list, "past": int, "trials": list}
 
 
 def check_state(state: Any) -> dict[str, Any]:
@@ -30,6 +32,12 @@ def check_state(state: Any) -> dict[str, Any]:
         )
     if missing := [field for field in FIELDS if field not in state]:
         raise FileError(f"the state is damaged: it lacks {', '.join(missing)}.")
+    for field, kind in TYPES.items():
+        if type(state[field]) is not kind:
+            raise FileError(
+                f"the state is damaged: {field} must be a {kind.__name__}, "
+                f"not {shown(state[field])}."
+            )
     return dict(state)
 
 

@@ -9,17 +9,16 @@ A pure function of the seed and the ledger.
 """
 
 import functools
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch import Tensor
 
 from amortes.acquisition.pool import is_among
-from amortes.errors import ConfigError, DataError, require_int
+from amortes.errors import ConfigError, DataError, require_int, shown
 from amortes.nets.base import Network
 from amortes.optimiser.design import Fixed, sample, spread
-from amortes.optimiser.limits import AmortesWarning, departures
+from amortes.optimiser.limits import departures, warn
 from amortes.optimiser.model import ACQUISITIONS, Model
 from amortes.optimiser.space import Config
 from amortes.optimiser.state import fingerprint
@@ -58,7 +57,7 @@ class Suggester:
             initial = min(ledger.space.d + 1, MOST_INITIAL)
         seed, initial = require_int("seed", seed, 0), require_int("initial", initial, 1)
         if cost is not None and not callable(cost):
-            raise ConfigError(f"cost: must be a function of the config, not {cost!r}.")
+            raise ConfigError(f"cost: must be a function of the config, not {shown(cost)}.")
         self.network, self.ledger, self.space = network, ledger, ledger.space
         self.maximise, self.acquisition, self.seed = maximise, acquisition, seed
         self.initial, self.cost, self.partial = initial, cost, partial
@@ -113,7 +112,7 @@ class Suggester:
         """Say something, the first time."""
         if kind not in self._warned:
             self._warned.add(kind)
-            warnings.warn(message, AmortesWarning, stacklevel=2)
+            warn(message)
 
     def _unused(self, fixed: Fixed) -> Tensor | None:
         """The first point of the initial design that has not been used."""
@@ -170,4 +169,6 @@ class Suggester:
 def check_acquisition(name: str) -> None:
     """Raise `ConfigError` unless there is an acquisition of that name."""
     if name not in ACQUISITIONS:
-        raise ConfigError(f"acquisition: must be one of {', '.join(ACQUISITIONS)}, not {name!r}.")
+        raise ConfigError(
+            f"acquisition: must be one of {', '.join(ACQUISITIONS)}, not {shown(name)}."
+        )

@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from amortes.acquisition.units import LARGEST
-from amortes.errors import DataError
+from amortes.errors import DataError, shown
+from amortes.numbers import as_float
 from amortes.optimiser.parameter import copied
 from amortes.optimiser.space import Config, Space
 from amortes.optimiser.text import config_text, html_table, shortened
@@ -74,20 +76,27 @@ class Outcome:
 
     @classmethod
     def of(
-        cls, value: Any, cost: Any, failed: bool, reason: str | None, violation: Any = None
+        cls,
+        value: Any,
+        cost: Any,
+        failed: bool,
+        reason: str | BaseException | None,
+        violation: Any = None,
     ) -> Self:
         """A checked outcome; without a usable number, or with a violation, it counts as failed."""
-        cost = None if cost is None else positive(cost)
+        cost, reason = None if cost is None else positive(cost), _text(reason)
         if violation is not None:
             return cls._measured(value, cost, failed, reason, violation)
+        if not isinstance(failed, bool | np.bool_):
+            raise DataError(f"failed: must be True or False, not {shown(failed)}.")
         if failed:
             if value is not None:
-                raise DataError(f"failed=True and the value {value!r}: give one of them.")
+                raise DataError(f"failed=True and the value {shown(value)}: give one of them.")
             return cls("failed", None, cost, reason)
-        number = _float(value)
+        number = as_float(value)
         if number is None:
             raise DataError(
-                f"a result must be a number, not {value!r}. For an evaluation without one, "
+                f"a result must be a number, not {shown(value)}. For an evaluation without one, "
                 f"`tell(trial, failed=True)`."
             )
         # Written so that NaN fails.
@@ -99,9 +108,12 @@ class Outcome:
     def _measured(
         cls, value: Any, cost: Any, failed: bool, reason: str | None, violation: Any
     ) -> Self:
-        by = _float(violation)
+        by = as_float(violation)
         if by is None or not abs(by) <= LARGEST:
-            raise DataError(f"a violation must be a finite number, not {violation!r}.")
+            raise DataError(
+                f"a violation must be a finite number of size {LARGEST:g} at most, "
+                f"not {shown(violation)}."
+            )
         plain = cls.of(value, cost, failed, reason)
         if by > 0 and plain.status == "done":
             text = f"the value was {plain.value:g}, but a constraint is violated by {by:g}"
@@ -145,11 +157,14 @@ class Ledger:
         """Record what came of a pending trial."""
         trial = self.trials[number]
         if trial.status != "pending":
-            was = {"done": f"told {trial.value}", "failed": "told as failed"}
+            if trial.status == "withdrawn":
+                raise DataError(
+                    f"trial {number} was withdrawn; tell its config, `tell(trial.config, value)`."
+                )
+            was = f"told {trial.value}" if trial.status == "done" else "told as failed"
             raise DataError(
-                f"trial {number} was already {was.get(trial.status, trial.status)}. For a repeated "
-                f"measurement tell its config, `tell(trial.config, value)`; to correct a mistake, "
-                f"`withdraw(trial)` first."
+                f"trial {number} was already {was}. For a repeated measurement tell its config, "
+                f"`tell(trial.config, value)`; to correct a mistake, `withdraw(trial)` first."
             )
         self.trials[number] = dataclasses.replace(trial, **vars(outcome))
         self.changes += 1
@@ -159,6 +174,14 @@ class Ledger:
         """The first pending trial of this config."""
         point = self.space.encode(config)
         for trial in self.having("pending"):
+            if torch.equal(self._points[trial.number], point):
+                return trial
+        return None
+
+    def last_told(self, config: Mapping[str, Any]) -> Trial | None:
+        """The newest trial told with this config."""
+        point = self.space.encode(config)
+        for trial in reversed(self.having("done", "failed")):
             if torch.equal(self._points[trial.number], point):
                 return trial
         return None
@@ -208,30 +231,48 @@ class Ledger:
         return self.points_of(chosen), torch.tensor(told, dtype=torch.float64)
 
     def restore(self, rows: list[dict[str, Any]]) -> None:
-        """Refill an empty ledger with what `to_list` gave."""
+        """Refill an empty ledger with what `to_list` gave; anything else is a `DataError`."""
         for number, row in enumerate(rows):
-            trial = Trial(**row)
-            usable = isinstance(trial.value, float) == (trial.status == "done")
-            usable &= all(isinstance(x, float | None) for x in (trial.cost, trial.violation))
-            if trial.number != number or trial.status not in get_args(Status) or not usable:
-                raise DataError(f"trial {number} is {row}.")
-            self.trials.append(
-                dataclasses.replace(trial, config=self.space.from_json(trial.config))
+            try:
+                self._restore(number, Trial(**row))
+            except (TypeError, DataError) as error:
+                raise DataError(f"trials[{number}]: {error}") from None
+
+    def _restore(self, number: int, trial: Trial) -> None:
+        if type(trial.number) is not int or trial.number != number:
+            raise DataError(f"number: must be {number}, not {shown(trial.number)}.")
+        if trial.status not in get_args(Status):
+            raise DataError(
+                f"status: must be one of {', '.join(get_args(Status))}, not {shown(trial.status)}."
             )
-            self._points.append(self.space.encode(self.trials[-1].config))
+        outcome = Outcome(trial.status, None, None, None)
+        if trial.status in ("done", "failed"):
+            failed = trial.status == "failed"
+            outcome = Outcome.of(trial.value, trial.cost, failed, trial.reason, trial.violation)
+        violated = outcome.violation is not None and outcome.violation > 0
+        for field in ("violation", "value") if violated else ("value", "violation", "cost"):
+            told = getattr(trial, field)
+            if outcome.status != trial.status or getattr(outcome, field) != told:
+                raise DataError(
+                    f"{field}: {shown(told)} is none of a trial that is {trial.status}."
+                )
+        config = self.space.from_json(trial.config)
+        self.trials.append(Trial(number, config, **vars(outcome)))
+        self._points.append(self.space.encode(config))
 
 
 def positive(cost: Any) -> float:
     """The cost as a float, or a `DataError`."""
-    number = _float(cost)
+    number = as_float(cost)
     if number is None or not 0 < number <= LARGEST:
-        raise DataError(f"a cost must be a positive, finite number, not {cost!r}.")
+        raise DataError(f"a cost must be a positive, finite number, not {shown(cost)}.")
     return number
 
 
-def _float(value: Any) -> float | None:
-    """A number of any library's type as Python's, or None; text is no number."""
-    try:
-        return None if isinstance(value, str | bytes) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
+def _text(reason: Any) -> str | None:
+    """A reason as text; that of an exception is its type and message."""
+    if isinstance(reason, BaseException):
+        return f"{type(reason).__name__}: {reason}"
+    if not isinstance(reason, str | None):
+        raise DataError(f"reason: must be text or an exception, not {shown(reason)}.")
+    return reason

@@ -1,8 +1,8 @@
 """Tensors and a JSON description in one safetensors file: read without running any code.
 
-The description sits in the header under `amortes`: format name and version, a SHA-256 of all
-tensors, and whatever the caller adds. A file that is missing, cut short, altered or made by
-something else is a `FileError` that says so.
+The description sits in the header under `amortes`: format name and version, whatever the caller
+adds, and a SHA-256 of all tensors and of the description. A file that is missing, cut short,
+altered or made by something else is a `FileError` that says so.
 """
 
 import hashlib
@@ -30,6 +30,7 @@ def write_tensors(
     """Write tensors and their description atomically; `kind` and `version` name the format."""
     whole = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     header = {"format": kind, "version": version, "digest": _digest(whole), **about}
+    header["checksum"] = _checksum(header)
     content = save(whole, {"amortes": json.dumps(header, allow_nan=False)})
     with atomic_path(target) as temporary:
         # Not `save_file`, which replaces the file by one that only its owner may read.
@@ -52,9 +53,11 @@ def read_tensors(
         ) from error
     try:
         about = json.loads(text or "")
+        checksum = about.pop("checksum", None)
+        expected = _checksum(about)
         found = about.pop("format"), about.pop("version")
         digest = about.pop("digest")
-    except (json.JSONDecodeError, KeyError, AttributeError, TypeError):
+    except (ValueError, RecursionError, KeyError, AttributeError, TypeError):
         raise FileError(f"{source} was not written by amortes: it has no description.") from None
     if found != (kind, version):
         raise FileError(
@@ -63,7 +66,15 @@ def read_tensors(
         )
     if digest != _digest(tensors):
         raise FileError(f"{source} is damaged: its tensors do not match their checksum.")
+    # Checkpoints of earlier versions have none.
+    if checksum is not None and checksum != expected:
+        raise FileError(f"{source} is damaged: its description does not match its checksum.")
     return tensors, about
+
+
+def _checksum(header: Mapping[str, Any]) -> str:
+    """SHA-256 of a description, the digest of the tensors included."""
+    return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
 
 
 def _digest(tensors: Mapping[str, Tensor]) -> str:

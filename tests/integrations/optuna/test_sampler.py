@@ -372,7 +372,9 @@ def _default_device_elsewhere() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_default_device_elsewhere")
 def test_the_default_device_does_not_matter(make: Make) -> None:
-    run(make(), hill, 5)
+    elsewhere = params(run(make(), hill, 5))
+    torch.set_default_device("cpu")
+    assert elsewhere == params(run(make(), hill, 5))
 
 
 def test_several_objectives_are_refused(make: Make) -> None:

@@ -29,7 +29,10 @@ def test_features_of_a_known_process(exact: TaskBatch) -> None:
     best = at_data.amax(1, keepdim=True)
     reducible = (1 + variance / 0.01).log() / 2
     gain, unit = terms.mean_gain, found.unit
-    assert torch.allclose(unit, gain.clamp_min(0) + 0.002 * reducible + 1e-5, rtol=1e-6)
+    # The unit is the gain, but never zero: a little of the most there is to gain is added.
+    assert (unit > gain).all()
+    assert (unit > 0).all()
+    assert (unit - gain.clamp_min(0) < 0.01 * reducible + 1e-4).all()
 
     features = found.queries
     assert features.shape == (3, 9, QUERY_FEATURES)

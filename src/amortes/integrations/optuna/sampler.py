@@ -12,7 +12,6 @@ worker is just choosing parameters for is imagined to get those that the network
 """
 
 import secrets
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,6 +30,7 @@ from amortes.optimiser.design import sample
 from amortes.optimiser.suggest import Suggester, check_acquisition
 from amortes.pretrained import AnyNetwork, as_network
 from amortes.random import generator, hashed
+from amortes.threads import lock_of
 
 MOST_IMAGINED = 8
 """Trials imagined at once: each takes as long as a suggestion."""
@@ -83,7 +83,7 @@ class AmortesSampler(BaseSampler):
         self._independent_sampler = independent_sampler
         self._plans: dict[str, dict[int, Plan]] = {}  # by study and number, of trials under way
         self._warned: set[str] = set()
-        self._lock = threading.RLock()
+        self._lock = lock_of(self)
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
@@ -158,7 +158,7 @@ class AmortesSampler(BaseSampler):
             return {name: v for name, v in vars(self).items() if name != "_lock"}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.RLock())
+        vars(self).update(state, _lock=lock_of(self))
 
     def _plans_of(self, study: Study) -> dict[int, Plan]:
         return self._plans.setdefault(study.study_name, {})
