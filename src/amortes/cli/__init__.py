@@ -13,6 +13,7 @@ from amortes.errors import AmortesError
 
 COMMANDS = {
     "optimize": ("amortes.cli.optimize:optimize", "Find the best arguments of a command."),
+    "lab": ("amortes.cli.lab:lab", "Run experiments on a local web page."),
     "demo": ("amortes.cli.demo:demo", "Noisy Hartmann-6: entropy search, LogEI, random search."),
     "info": ("amortes.cli.info:info", "The trained networks that come with amortes."),
     "prior": ("amortes.cli.prior:prior", "Sample paths, their maxima, and corpora of them."),
@@ -22,7 +23,7 @@ COMMANDS = {
     "evaluate": ("amortes.cli.evaluate:evaluate", "Compare weights with independent oracles."),
 }
 GO_ON = (
-    *("optimize", "prior generate", "train base", "train alpha"),
+    *("optimize", "lab", "prior generate", "train base", "train alpha"),
     *("bench run", "evaluate base", "evaluate alpha", "evaluate bo"),
 )
 """Commands that keep what they have done when they are interrupted."""
@@ -36,6 +37,7 @@ def app() -> None:
     \b
     Examples:
       amortes optimize --space space.toml -- ./train.sh {lr} {layers}
+      amortes lab                                   experiments on a local web page
       amortes demo                                  a live comparison, and a plot of the regret
       amortes prior show                            a figure of what the networks learn from
       amortes train base --recipe kernel --run runs/k      train; Ctrl-C and repeat to go on

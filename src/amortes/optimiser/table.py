@@ -130,6 +130,12 @@ def read_results(source: "str | os.PathLike[str] | pd.DataFrame", space: Space) 
     return results
 
 
+def as_result(number: int, row: Mapping[str, str], space: Space) -> Trial:
+    """One row, cells by the names of their columns, as a trial; a `DataError` if one is wrong."""
+    given = {name: value for name, value in row.items() if not is_missing(value)}
+    return _result(number, given, row, _Reader(space))
+
+
 def _of_csv(path: Path) -> tuple[Sequence[str], Rows]:
     try:
         text = path.read_text(encoding="utf-8-sig")  # some spreadsheets begin with a mark

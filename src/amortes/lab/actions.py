@@ -1,0 +1,202 @@
+"""What people do to a study: each is one change, saved at once, that can be undone."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from amortes.errors import DataError
+from amortes.lab.about import About, Prediction
+from amortes.lab.errors import ConflictError, FormError, NotFoundError, Problem
+from amortes.lab.schemas import Result, Tell, decimal
+from amortes.lab.study import Change, Snapshot, Study
+from amortes.lab.words import number_text, reason_text
+from amortes.optimiser.numeric import Numeric
+from amortes.optimiser.optimizer import Optimizer
+from amortes.optimiser.trials import Outcome, Trial
+
+LEVEL = 0.9
+
+
+def ask(study: Study, n: int, expected: str | None = None) -> tuple[Snapshot, list[Trial]]:
+    """Suggest n trials, each with what is expected of it."""
+
+    def action(optimizer: Optimizer, about: About) -> Change[list[Trial]]:
+        trials = optimizer.ask(n)
+        return optimizer, _with_predictions(optimizer, about, trials), trials
+
+    return study.change(f"{n} suggestion{'s' * (n > 1)}", action, expected=expected)
+
+
+def tell(
+    study: Study, number: int, told: Tell, expected: str | None = None
+) -> tuple[Snapshot, Trial]:
+    """Record the result of a pending trial; with other values than suggested, of a new one."""
+
+    def action(optimizer: Optimizer, about: About) -> Change[Trial]:
+        trial = _trial(optimizer, number)
+        if trial.status != "pending":
+            raise ConflictError(f"{_already(trial)} Your entry was not saved.")
+        config = trial.config if told.config is None else _checked(optimizer, told.config)
+        if config == trial.config:
+            return optimizer, about, _tell(optimizer, trial, told)
+        optimizer.withdraw(trial)
+        return optimizer, about, _tell(optimizer, config, told)
+
+    return study.change(f"the result of trial {number}", action, expected=expected)
+
+
+def correct(
+    study: Study, number: int, result: Result, expected: str | None = None
+) -> tuple[Snapshot, Trial]:
+    """Replace a result that was told."""
+
+    def action(optimizer: Optimizer, about: About) -> Change[Trial]:
+        before = _trial(optimizer, number)
+        if before.status not in ("done", "failed"):
+            raise ConflictError(f"Trial {number} has no result that could be corrected.")
+        trial = Trial(number, before.config, **vars(_outcome(result)))
+        state = optimizer.state
+        state["trials"][number] = trial.to_dict()
+        return Optimizer.from_state(state), about, trial
+
+    return study.change(f"the correction of trial {number}", action, expected=expected)
+
+
+def withdraw(study: Study, number: int, expected: str | None = None) -> tuple[Snapshot, Trial]:
+    """Drop a suggestion, or take back a result."""
+
+    def action(optimizer: Optimizer, about: About) -> Change[Trial]:
+        trial = _trial(optimizer, number)
+        if trial.status == "withdrawn":
+            raise ConflictError(f"Trial {number} was dropped already.")
+        optimizer.withdraw(trial)
+        return optimizer, about, _trial(optimizer, number)
+
+    return study.change(f"dropping trial {number}", action, expected=expected)
+
+
+def add(
+    study: Study, config: Mapping[str, Any], result: Result | None, expected: str | None = None
+) -> tuple[Snapshot, Trial]:
+    """A trial of one's own, to be done or done already."""
+
+    def action(optimizer: Optimizer, about: About) -> Change[Trial]:
+        checked = _checked(optimizer, config)
+        if result is not None:
+            return optimizer, about, _tell(optimizer, checked, result)
+        if not optimizer.space.allows(checked):
+            text = "These values violate a constraint, or are not in the list of the study."
+            raise FormError([Problem("config", text)])
+        state = optimizer.state
+        trial = Trial(len(state["trials"]), checked)
+        state["trials"].append(trial.to_dict())
+        changed = Optimizer.from_state(state)
+        return changed, _with_predictions(changed, about, [trial], own=True), trial
+
+    return study.change("your own trial", action, expected=expected)
+
+
+def add_results(
+    study: Study, trials: Sequence[Trial], expected: str | None = None
+) -> tuple[Snapshot, int]:
+    """Results of the past."""
+
+    def action(optimizer: Optimizer, about: About) -> Change[int]:
+        for trial in trials:
+            optimizer.tell(
+                trial.config,
+                trial.value,
+                failed=trial.status == "failed",
+                cost=trial.cost,
+                reason=trial.reason,
+                violation=trial.violation,
+            )
+        return optimizer, about, len(trials)
+
+    return study.change(f"{len(trials)} results from a table", action, expected=expected)
+
+
+def _trial(optimizer: Optimizer, number: int) -> Trial:
+    trials = optimizer.trials
+    if not 0 <= number < len(trials):
+        raise NotFoundError(f"There is no trial {number} in this study.")
+    return trials[number]
+
+
+def _already(trial: Trial) -> str:
+    if trial.status == "withdrawn":
+        return f"Trial {trial.number} was dropped meanwhile."
+    what = "failed" if trial.value is None else number_text(trial.value)
+    return f"Trial {trial.number} has a result already: {what}."
+
+
+def _checked(optimizer: Optimizer, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The config in the types of the space; each wrong value with its field."""
+    space = optimizer.space
+    config = {
+        k: _typed(v) if isinstance(space.free.get(k), Numeric) else v for k, v in config.items()
+    }
+    problems = []
+    for name in config:
+        if name not in space.parameters:
+            problems.append(Problem("config", f"There is no parameter {name}."))
+    for name, parameter in space.free.items():
+        if name not in config:
+            problems.append(Problem(f"config.{name}", f"{name}: a value is missing."))
+            continue
+        try:
+            parameter.check(config[name])
+        except DataError as error:
+            problems.append(Problem(f"config.{name}", f"{name}: {error}"))
+    if problems:
+        raise FormError(problems)
+    return space.check(config)
+
+
+def _typed(value: Any) -> Any:
+    """A number as typed into a form."""
+    text = decimal(value)
+    try:
+        return float(text) if isinstance(text, str) else value
+    except ValueError:
+        return value
+
+
+def _outcome(result: Result) -> Outcome:
+    """What a form says, checked; mistakes with their fields."""
+    if result.value is None and not result.failed and result.violation is None:
+        raise FormError([Problem("value", "Type the result, or say that the experiment failed.")])
+    failed = result.failed or result.value is None
+    if failed and result.value is not None:
+        raise FormError([Problem("value", "A failed experiment has no result; clear one of them.")])
+    if result.cost is not None and result.cost <= 0:
+        raise FormError([Problem("cost", "The cost must be above 0.")])
+    return Outcome.of(result.value, result.cost, failed, result.note or None, result.violation)
+
+
+def _tell(optimizer: Optimizer, trial: Trial | Mapping[str, Any], result: Result) -> Trial:
+    _outcome(result)
+    return optimizer.tell(
+        trial,
+        result.value,
+        cost=result.cost,
+        failed=result.failed or result.value is None,
+        reason=result.note or None,
+        violation=result.violation,
+    )
+
+
+def _with_predictions(
+    optimizer: Optimizer, about: About, trials: Sequence[Trial], *, own: bool = False
+) -> About:
+    """Keep what is expected of new trials now: later, results will have changed it."""
+    predictions = dict(about.predictions)
+    for trial in trials:
+        explanation = optimizer.explain(trial, level=LEVEL)
+        kind = "own" if own else explanation.kind
+        predictions[trial.number] = Prediction(kind=kind, reason=reason_text(explanation, kind))
+        if explanation.prediction is not None:
+            (result,) = optimizer.predict([trial.config], level=LEVEL, observation_noise=True)
+            predictions[trial.number] = predictions[trial.number].model_copy(
+                update={"mean": result.mean, "lower": result.lower, "upper": result.upper}
+            )
+    return about.model_copy(update={"predictions": predictions})

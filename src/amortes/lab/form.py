@@ -1,0 +1,98 @@
+"""From what a form says to a space: mistakes are found all at once, each with its field."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from amortes.errors import ConfigError
+from amortes.lab.errors import FormError, Problem
+from amortes.lab.formula import parse_linear
+from amortes.lab.schemas import (
+    ChoiceParameter,
+    FixedParameter,
+    FloatParameter,
+    IntParameter,
+    LinearConstraint,
+    SpaceForm,
+)
+from amortes.optimiser.choices import Categorical, Ordinal
+from amortes.optimiser.constraints import Linear
+from amortes.optimiser.numeric import Float, Int
+from amortes.optimiser.space import Space
+
+AnyParameter = FloatParameter | IntParameter | ChoiceParameter | FixedParameter
+RESERVED = ("trial", "status", "value", "cost", "violation", "reason")
+"""Columns of the table of results, which a parameter cannot be told from."""
+
+
+def build_space(form: SpaceForm) -> Space:
+    """The space that is meant, or a `FormError` with all that is wrong."""
+    problems: list[Problem] = []
+    parameters: dict[str, Any] = {}
+    for i, entry in enumerate(form.parameters):
+        at = f"parameters.{i}"
+        if entry.name in parameters:
+            problems.append(Problem(f"{at}.name", f"There is already a parameter {entry.name}."))
+            continue
+        if entry.name.lower() in RESERVED:
+            text = f"{entry.name} is the name of a column of results; choose another one."
+            problems.append(Problem(f"{at}.name", text))
+        mistakes = list(_mistakes(entry, at))
+        problems += mistakes
+        parameters[entry.name] = None
+        if not mistakes:
+            parameters[entry.name] = _attempt(problems, at, lambda entry=entry: _made(entry))
+    names = [entry.name for entry in form.parameters]
+    constraints = []
+    for i, limit in enumerate(form.constraints):
+        at = f"constraints.{i}"
+        constraints.append(_attempt(problems, at, lambda limit=limit: _limit(limit, names)))
+    if not problems and all(isinstance(p, FixedParameter) for p in form.parameters):
+        text = "Nothing varies: give at least one parameter a range or choices."
+        problems.append(Problem("parameters", text))
+    if not problems:
+        space = _attempt(problems, "constraints", lambda: Space(parameters, constraints))
+        if isinstance(space, Space):
+            return space
+    raise FormError(problems)
+
+
+def _mistakes(entry: AnyParameter, at: str) -> Sequence[Problem]:
+    """The usual mistakes, in plain words."""
+    if isinstance(entry, FloatParameter | IntParameter):
+        if entry.low >= entry.high:
+            text = f"The highest value must be above the lowest, which is {entry.low:g}."
+            return [Problem(f"{at}.high", text)]
+        if entry.log and entry.low <= 0:
+            text = "Orders of magnitude need a lowest value above 0."
+            return [Problem(f"{at}.low", text)]
+    if isinstance(entry, ChoiceParameter):
+        if len(entry.choices) < 2:
+            return [Problem(f"{at}.choices", "Give at least two choices, one on each line.")]
+        if len({str(choice) for choice in entry.choices}) < len(entry.choices):
+            return [Problem(f"{at}.choices", "Each choice may be there only once.")]
+    return []
+
+
+def _made(entry: AnyParameter) -> Any:
+    if isinstance(entry, FloatParameter):
+        return Float(entry.low, entry.high, log=entry.log)
+    if isinstance(entry, IntParameter):
+        return Int(entry.low, entry.high, log=entry.log)
+    if isinstance(entry, ChoiceParameter):
+        kind = Ordinal if entry.type == "ordinal" else Categorical
+        return kind(entry.choices)
+    return entry.value
+
+
+def _limit(limit: LinearConstraint | str, names: Sequence[str]) -> Linear:
+    if isinstance(limit, str):
+        return parse_linear(limit, names)
+    return Linear(limit.coefficients, limit.upper)
+
+
+def _attempt(problems: list[Problem], at: str, make: Callable[[], Any]) -> Any:
+    try:
+        return make()
+    except ConfigError as error:
+        problems.append(Problem(at, str(error)))
+        return None

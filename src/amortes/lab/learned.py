@@ -1,0 +1,169 @@
+"""What the results say so far, as numbers for charts: the model along one and two parameters.
+
+Slices go through a config, the recommended one unless another is given. The gain is what the
+acquisition of the study gives: expected information about the optimum (PES, MES, JES) or expected
+improvement, weighed by the chance of success and the cost, with pending trials taken into account.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from amortes.errors import DataError
+from amortes.lab.errors import ConflictError, NotFoundError
+from amortes.lab.study import Snapshot
+from amortes.lab.words import worth_text
+from amortes.optimiser.choices import Choices
+from amortes.optimiser.limits import departures
+from amortes.optimiser.numeric import Numeric
+from amortes.optimiser.optimizer import Optimizer
+from amortes.optimiser.parameter import Parameter
+from amortes.optimiser.space import Config
+
+LEVEL = 0.9
+LINE, SIDE = 41, 21
+"""Values along a slice, and along each side of a contour."""
+
+
+def overview(optimizer: Optimizer, snapshot: Snapshot) -> dict[str, Any]:
+    """Recommendation, importance, whether to go on, and what the user should know."""
+    recommended = _needing_results(optimizer.recommend, level=LEVEL)
+    values = [trial.value for trial in snapshot.having("done") if trial.value is not None]
+    gain = optimizer.expected_gain()
+    verdict, sentence = worth_text(
+        gain, statistics.pstdev(values), snapshot.about.unit, len(values)
+    )
+    return {
+        "recommendation": {
+            "config": recommended.config,
+            "mean": recommended.mean,
+            "lower": recommended.lower,
+            "upper": recommended.upper,
+            "level": recommended.level,
+        },
+        "importance": optimizer.importance(),
+        "expected_gain": gain,
+        "worth": verdict,
+        "worth_text": sentence,
+        "cautions": [text for _, text in departures(_fitted(optimizer))],
+    }
+
+
+def slices(
+    optimizer: Optimizer, snapshot: Snapshot, centre: Config | None = None
+) -> dict[str, Any]:
+    """The predictive and the gain along each parameter, the others held at the centre."""
+    centre = _centre(optimizer, centre)
+    space = optimizer.space
+    along = {name: values_of(parameter, LINE) for name, parameter in space.free.items()}
+    configs = [{**centre, name: value} for name, values in along.items() for value in values]
+    predicted = optimizer.predict(configs, level=LEVEL)
+    gains = _gains(optimizer, configs)
+    panels, begin = [], 0
+    for name, values in along.items():
+        part = slice(begin, begin + len(values))
+        begin = part.stop
+        panels.append(
+            {
+                "name": name,
+                "axis": _axis(space.free[name]),
+                "values": values,
+                "mean": [p.mean for p in predicted[part]],
+                "lower": [p.lower for p in predicted[part]],
+                "upper": [p.upper for p in predicted[part]],
+                "gain": gains[part],
+                "told": [trial.config[name] for trial in snapshot.having("done")],
+            }
+        )
+    results = [trial.value for trial in snapshot.having("done")]
+    numbers = [trial.number for trial in snapshot.having("done")]
+    return {
+        "centre": centre,
+        "level": LEVEL,
+        "panels": panels,
+        "results": results,
+        "numbers": numbers,
+    }
+
+
+def contour(
+    optimizer: Optimizer, snapshot: Snapshot, x: str, y: str, centre: Config | None = None
+) -> dict[str, Any]:
+    """Mean, half the width of the interval, and gain over two parameters; rows are values of y."""
+    space = optimizer.space
+    for name in (x, y):
+        if name not in space.free:
+            raise NotFoundError(f"There is no parameter {name} that varies.")
+    if x == y:
+        raise ConflictError("Choose two different parameters.")
+    centre = _centre(optimizer, centre)
+    across, up = values_of(space.free[x], SIDE), values_of(space.free[y], SIDE)
+    configs = [{**centre, x: a, y: b} for b in up for a in across]
+    predicted = optimizer.predict(configs, level=LEVEL)
+    gains = _gains(optimizer, configs)
+
+    def rows(numbers: Sequence[float | None]) -> list[list[float | None]]:
+        return [list(numbers[i : i + len(across)]) for i in range(0, len(configs), len(across))]
+
+    return {
+        "centre": centre,
+        "x": {"name": x, "axis": _axis(space.free[x]), "values": across},
+        "y": {"name": y, "axis": _axis(space.free[y]), "values": up},
+        "mean": rows([p.mean for p in predicted]),
+        "half_width": rows([(p.upper - p.lower) / 2 for p in predicted]),
+        "gain": rows(gains),
+        "allowed": rows([1.0 if space.allows(config) else None for config in configs]),
+        "told": [
+            {"number": t.number, "x": t.config[x], "y": t.config[y], "status": t.status}
+            for t in snapshot.having("done", "pending")
+        ],
+    }
+
+
+def values_of(parameter: Parameter, most: int) -> list[Any]:
+    """Values of a parameter in order: all of them, or so many spread over its range."""
+    if isinstance(parameter, Choices):
+        return parameter.values()[:most]
+    if parameter.cardinality is not None and parameter.cardinality <= most:
+        return parameter.values()
+    steps = [i / (most - 1) for i in range(most)]
+    return list(dict.fromkeys(parameter.decode([u]) for u in steps))
+
+
+def _axis(parameter: Parameter) -> str:
+    if isinstance(parameter, Numeric):
+        return "log" if parameter.log else "linear"
+    return "category"
+
+
+def _centre(optimizer: Optimizer, centre: Config | None) -> Config:
+    if centre is None:
+        recommended: Config = _needing_results(optimizer.recommend, level=LEVEL).config
+        return recommended
+    return optimizer.space.check(centre)
+
+
+def _needing_results(question: Any, **options: Any) -> Any:
+    try:
+        return question(**options)
+    except DataError as error:
+        raise ConflictError(str(error)) from None
+
+
+def _fitted(optimizer: Optimizer) -> Any:
+    return optimizer._suggester.model().fitted
+
+
+def _gains(optimizer: Optimizer, configs: Sequence[Config]) -> list[float | None]:
+    """The gain of evaluating each config; None where it is not allowed."""
+    suggester = optimizer._suggester
+    model = suggester.model(pending=True)
+    X = optimizer.space.encode_all(configs)
+    name = suggester.acquisition
+    with torch.no_grad():
+        gains = model.gain(name, suggester._weight_of_cost())(X)
+    values: list[float] = (gains.exp() if name == "logei" else gains).tolist()
+    return [value if math.isfinite(value) else None for value in values]

@@ -1,0 +1,129 @@
+// Charts by Plotly, in the colours of the page.
+import { show } from "./lab.js";
+
+const OPTIONS = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg" } };
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
+
+function resolved(name) {
+  // light-dark() is resolved where a colour is used.
+  const probe = document.createElement("span");
+  probe.style.color = `var(${name})`;
+  document.body.append(probe);
+  const rgb = getComputedStyle(probe).color;
+  probe.remove();
+  return rgb;
+}
+
+function theme() {
+  return { ink: resolved("--ink"), muted: resolved("--muted"), grid: resolved("--grid"), accent: resolved("--accent"), good: resolved("--good"), bad: resolved("--bad"), card: resolved("--card") };
+}
+
+function layout(t, more = {}) {
+  const axis = { gridcolor: t.grid, zeroline: false, linecolor: t.grid, automargin: true, title: { standoff: 6 } };
+  const { xaxis, yaxis, ...rest } = more;
+  return { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: t.ink, family: "system-ui, sans-serif", size: 12 }, margin: { l: 48, r: 12, t: 12, b: 40 }, showlegend: false, hovermode: "closest", ...rest, xaxis: { ...axis, ...xaxis }, yaxis: { ...axis, ...yaxis } };
+}
+
+const titled = (study) => (study.unit ? `${study.value} (${study.unit})` : study.value);
+const named = (study, name) => (study.units[name] ? `${name} (${study.units[name]})` : name);
+const faded = (rgb, alpha) => rgb.replace(/^rgb\(([^)]*)\)$/, `rgba($1, ${alpha})`);
+// Names are text, never markup.
+const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+
+export function drawResults(study) {
+  const t = theme();
+  const done = study.trials.filter((trial) => trial.value !== null);
+  if (!done.length) return;
+  const better = study.goal === "maximize" ? Math.max : Math.min;
+  let best = null;
+  const so_far = done.map((trial) => (best = best === null ? trial.value : better(best, trial.value)));
+  const numbers = done.map((trial) => trial.number);
+  const predicted = done.filter((trial) => trial.predicted && trial.predicted.mean !== null);
+  const failed = study.trials.filter((trial) => trial.status === "failed");
+  Plotly.react("convergence", [
+    { x: predicted.map((p) => p.number), y: predicted.map((p) => p.predicted.mean), mode: "markers", name: "expected", marker: { color: faded(t.accent, 0.001), size: 1 }, error_y: { type: "data", symmetric: false, array: predicted.map((p) => p.predicted.upper - p.predicted.mean), arrayminus: predicted.map((p) => p.predicted.mean - p.predicted.lower), color: faded(t.accent, 0.45), thickness: 5, width: 0 }, hovertemplate: "trial %{x}: expected %{y:.4g}<extra></extra>" },
+    { x: numbers, y: so_far, mode: "lines", line: { shape: "hv", color: t.good, width: 2 }, name: "best so far", hovertemplate: "best %{y:.4g}<extra></extra>" },
+    { x: numbers, y: done.map((trial) => trial.value), mode: "markers", name: "result", marker: { color: t.ink, size: 7 }, hovertemplate: "trial %{x}: %{y:.4g}<extra></extra>" },
+    { x: failed.map((trial) => trial.number), y: failed.map(() => so_far.at(-1)), mode: "markers", name: "failed", marker: { color: t.bad, symbol: "x", size: 8 }, hovertemplate: "trial %{x} failed<extra></extra>" },
+  ], layout(t, { showlegend: true, legend: { orientation: "h", y: 1.14, x: 0 }, margin: { l: 48, r: 12, t: 28, b: 40 }, xaxis: { title: { text: "trial" }, tickformat: "d" }, yaxis: { title: { text: plain(titled(study)) } } }), OPTIONS);
+}
+
+export function drawOverview(study, overview) {
+  const t = theme();
+  const { recommendation: r } = overview;
+  const place = document.getElementById("recommended");
+  const unit = study.unit ? ` ${study.unit}` : "";
+  place.replaceChildren(
+    element("p", "big", show(r.mean), element("small", "", unit)),
+    element("p", "config", ...Object.entries(r.config).filter(([name]) => study.space.parameters[name].type !== "fixed").map(([name, value]) => element("span", "", `${name} `, element("b", "", show(value)), ` ${study.units[name] || ""}`))),
+    element("p", "muted", `a result there is expected between ${show(r.lower, 3)} and ${show(r.upper, 3)} (${Math.round(100 * r.level)} %)`),
+  );
+  const verdict = { yes: "Yes", maybe: "Perhaps", no: "Hardly" }[overview.worth];
+  document.getElementById("worth").replaceChildren(element("p", "big", verdict), element("p", "", overview.worth_text));
+  document.getElementById("cautions").replaceChildren(...overview.cautions.map((text) => element("p", "banner", `Note: ${text}`)));
+  const names = Object.keys(overview.importance).reverse();
+  Plotly.react("importance", [{ type: "bar", orientation: "h", y: names.map(plain), x: names.map((name) => 100 * overview.importance[name]), marker: { color: t.accent }, hovertemplate: "%{y}: %{x:.0f} %<extra></extra>" }],
+    layout(t, { xaxis: { title: { text: "share of the variation (%)" }, range: [0, 100] }, yaxis: { type: "category" } }), OPTIONS);
+}
+
+export function drawSlices(study, { panels, results, numbers, centre }) {
+  const t = theme();
+  const area = document.getElementById("slices");
+  panels.forEach((panel, i) => {
+    const id = `slice-${i}`;
+    let place = document.getElementById(id);
+    if (!place) {
+      place = element("div", "chart");
+      place.id = id;
+      place.setAttribute("role", "img");
+      place.setAttribute("aria-label", `Expected ${study.value} along ${panel.name}`);
+      area.append(element("figure", "", element("figcaption", "", named(study, panel.name)), place));
+    }
+    const x = panel.axis === "category" ? panel.values.map(plain) : panel.values;
+    const told = panel.axis === "category" ? panel.told.map(plain) : panel.told;
+    const here = panel.axis === "category" ? plain(centre[panel.name]) : centre[panel.name];
+    const points = { x, y: panel.mean, name: "expected", hovertemplate: "%{x}: %{y:.4g}<extra></extra>" };
+    const traces = panel.axis === "category"
+      ? [{ ...points, mode: "markers", marker: { color: t.accent, size: 9 }, error_y: { type: "data", symmetric: false, array: panel.upper.map((u, k) => u - panel.mean[k]), arrayminus: panel.lower.map((l, k) => panel.mean[k] - l), color: faded(t.accent, 0.6), thickness: 4, width: 0 } }]
+      : [{ x, y: panel.upper, mode: "lines", line: { width: 0 }, hoverinfo: "skip" },
+         { x, y: panel.lower, mode: "lines", line: { width: 0 }, fill: "tonexty", fillcolor: faded(t.accent, 0.22), hoverinfo: "skip" },
+         { ...points, mode: "lines", line: { color: t.accent, width: 2 } }];
+    const gain = { x, y: panel.gain, xaxis: "x", yaxis: "y2", name: "gain", hovertemplate: "gain %{y:.3g}<extra></extra>" };
+    Plotly.react(id, [...traces,
+      { x: told, y: results, mode: "markers", marker: { color: t.ink, size: 5, opacity: 0.45 }, name: "results", text: numbers, hovertemplate: "trial %{text}: %{y:.4g}<extra></extra>" },
+      panel.axis === "category" ? { ...gain, type: "bar", marker: { color: faded(t.good, 0.7) } } : { ...gain, mode: "lines", fill: "tozeroy", line: { color: t.good, width: 1.5 }, fillcolor: faded(t.good, 0.2) },
+    ], layout(t, {
+      xaxis: { type: panel.axis, anchor: "y2" },
+      yaxis: { domain: [0.32, 1], title: { text: plain(study.unit || study.value) } },
+      yaxis2: { domain: [0, 0.22], gridcolor: t.grid, zeroline: false, rangemode: "tozero", showticklabels: false, title: { text: "gain", font: { size: 11 } } },
+      shapes: [{ type: "line", x0: here, x1: here, yref: "paper", y0: 0, y1: 1, line: { color: t.good, width: 1, dash: "dash" } }],
+    }), OPTIONS);
+  });
+}
+
+export function drawContour(study, pair) {
+  const t = theme();
+  const axis = ({ axis: type, values, name }) => ({ type, title: { text: plain(named(study, name)) }, ...(type === "category" ? { categoryarray: values.map(plain), categoryorder: "array" } : {}) });
+  const on = (part, value) => (part.axis === "category" ? plain(value) : value);
+  const smooth = pair.x.axis !== "category" && pair.y.axis !== "category" && pair.x.values.length > 8 && pair.y.values.length > 8;
+  const marks = ["done", "pending"].map((status) => ({
+    ...{ mode: "markers", type: "scatter", hovertemplate: "trial %{text}<extra></extra>" },
+    x: pair.told.filter((p) => p.status === status).map((p) => on(pair.x, p.x)),
+    y: pair.told.filter((p) => p.status === status).map((p) => on(pair.y, p.y)),
+    text: pair.told.filter((p) => p.status === status).map((p) => p.number),
+    marker: status === "done" ? { color: "#fff", size: 6, line: { color: "#222", width: 1 } } : { color: "#F0E442", size: 10, symbol: "diamond", line: { color: "#222", width: 1 } },
+  }));
+  const star = { mode: "markers", type: "scatter", x: [on(pair.x, pair.centre[pair.x.name])], y: [on(pair.y, pair.centre[pair.y.name])], marker: { symbol: "star", size: 13, color: "#D55E00", line: { color: "#fff", width: 1 } }, hovertemplate: "recommended<extra></extra>" };
+  for (const [kind, scale] of [["mean", "Viridis"], ["half_width", "Cividis"], ["gain", "YlGnBu"]]) {
+    const z = pair[kind].map((row, i) => row.map((value, j) => (pair.allowed[i][j] === null ? null : value)));
+    const surface = { type: smooth ? "contour" : "heatmap", x: pair.x.values.map((v) => on(pair.x, v)), y: pair.y.values.map((v) => on(pair.y, v)), z, colorscale: scale, reversescale: kind === "gain" || (kind === "mean" && study.goal === "minimize"), contours: { coloring: "heatmap" }, line: { width: 0.6, color: "rgba(255,255,255,.5)" }, ncontours: 12, colorbar: { thickness: 10, outlinewidth: 0, tickfont: { size: 10 } }, hovertemplate: "%{x}, %{y}: %{z:.4g}<extra></extra>" };
+    Plotly.react(`contour-${kind}`, [surface, ...marks, star], layout(t, { xaxis: axis(pair.x), yaxis: axis(pair.y) }), OPTIONS);
+  }
+}
+
+function element(kind, className, ...children) {
+  const made = document.createElement(kind);
+  if (className) made.className = className;
+  made.append(...children);
+  return made;
+}

@@ -1,0 +1,262 @@
+// A study's page: what is typed goes to the API, and the page follows the run, whoever changes it.
+import { busy, call, mark, Refused, say, unmark } from "./lab.js";
+import { drawContour, drawOverview, drawResults, drawSlices } from "./charts.js";
+
+const root = document.getElementById("study");
+const id = encodeURIComponent(root.dataset.id);
+const api = `/api/studies/${id}`;
+const POLL = 1500;
+let tag = null;
+let study = null;
+let drawn = null;
+
+const version = () => document.getElementById("headline").dataset.version;
+for (const place of document.querySelectorAll(".origin")) place.textContent = location.origin;
+
+// The parts of the page that change with the study; what is being typed stays.
+async function refresh() {
+  const response = await fetch(`/studies/${id}/board`);
+  if (!response.ok) return;
+  const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+  const drafts = new Map();
+  for (const input of root.querySelectorAll("#next input, #next textarea, #next select")) {
+    const changed = input.type === "checkbox" ? input.checked !== input.defaultChecked
+      : input.tagName === "SELECT" ? !input.selectedOptions[0]?.defaultSelected : input.value !== input.defaultValue;
+    if (changed) drafts.set(input.id, input.type === "checkbox" ? input.checked : input.value);
+  }
+  const open = [...root.querySelectorAll("details[open]")].map((details) => details.id);
+  const focused = document.activeElement?.id;
+  const lost = [...drafts.keys()].filter((key) => key.startsWith("value-") && !fresh.getElementById(key));
+  const kept = ["recommended", "worth"].map((key) => [key, document.getElementById(key)?.innerHTML]);
+  for (const key of ["headline", "next", "results"]) document.getElementById(key).replaceWith(fresh.getElementById(key));
+  for (const [key, html] of kept) if (html && document.getElementById(key)) document.getElementById(key).innerHTML = html;
+  for (const [key, value] of drafts) {
+    const input = document.getElementById(key);
+    if (!input) continue;
+    if (input.type === "checkbox") input.checked = value; else input.value = value;
+  }
+  for (const key of open) if (key) document.getElementById(key)?.setAttribute("open", "");
+  if (focused) document.getElementById(focused)?.focus();
+  for (const key of lost) {
+    const number = key.slice("value-".length);
+    say(`Trial ${number} was changed elsewhere while you typed ${drafts.get(key)} for it. Your entry was not saved; look at trial ${number} below.`, { wrong: true });
+  }
+}
+
+async function follow() {
+  const response = await fetch(api, tag ? { headers: { "If-None-Match": tag } } : {});
+  if (response.status === 304 || !response.ok) return;
+  tag = response.headers.get("ETag");
+  study = await response.json();
+  if (study.version !== version() || (study.owned && !study.in_use) !== (document.getElementById("headline").dataset.editable === "true")) await refresh();
+  document.getElementById("learned").hidden = study.results === 0;
+  drawResults(study);
+  learn();
+}
+
+// What the model says takes a moment; the page does not wait for it.
+let learning = false;
+async function learn() {
+  if (learning || !study || study.results === 0 || drawn === study.version) return;
+  learning = true;
+  const wanted = study.version;
+  try {
+    drawOverview(study, await call("GET", `${api}/overview`));
+    drawSlices(study, await call("GET", `${api}/slices`));
+    await pair();
+    drawn = wanted;
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    if (error.status !== 0) say(error.message, { wrong: true });
+    drawn = wanted;
+  } finally {
+    learning = false;
+  }
+  if (study.version !== wanted) learn();
+}
+
+async function pair() {
+  const [x, y] = ["pair-x", "pair-y"].map((key) => document.getElementById(key).value);
+  if (!y || x === y) return;
+  const query = new URLSearchParams({ x, y });
+  drawContour(study, await call("GET", `${api}/contour?${query}`));
+}
+
+async function poll() {
+  if (!document.hidden) await follow().catch(() => {});
+  setTimeout(poll, POLL);
+}
+
+function configOf(form, { onlyIfChanged = false } = {}) {
+  const config = {};
+  let changed = false;
+  for (const input of form.querySelectorAll("[data-config]")) {
+    const select = input.tagName === "SELECT";
+    changed ||= select ? !input.selectedOptions[0].defaultSelected : input.value !== input.defaultValue;
+    config[input.dataset.config] = select ? JSON.parse(input.value) : input.value;
+  }
+  return onlyIfChanged && !changed ? undefined : config;
+}
+
+function resultOf(form) {
+  const result = { failed: form.elements.failed?.checked || false };
+  for (const name of ["value", "cost", "violation", "note"]) {
+    const text = form.elements[name]?.value.trim();
+    if (text) result[name] = text;
+  }
+  return result;
+}
+
+function explain(form, error) {
+  unmark(form);
+  let first = null;
+  const rest = [];
+  for (const { at, message } of error.problems) {
+    const [kind, ...name] = at.replace(/^result\./, "").split(".");
+    const field = kind === "config" ? [...form.querySelectorAll("[data-config]")].find((input) => input.dataset.config === name.join(".")) : form.elements[kind];
+    if (!field?.tagName) { rest.push(message); continue; }
+    if (field.closest(".row")) { rest.push(message); field.setAttribute("aria-invalid", "true"); } else mark(field, message);
+    field.closest("details")?.setAttribute("open", "");
+    first ||= field;
+  }
+  if (!error.problems.length) rest.push(error.message);
+  const note = form.querySelector("[data-error]");
+  if (rest.length) { note.textContent = rest.join("\n"); note.hidden = false; }
+  first?.focus();
+}
+
+// One change. If the study has changed since it was drawn, look again; only if the trial in question
+// is still as it was, the change is made after all.
+async function change(method, path, body, number) {
+  try {
+    return await call(method, api + path, body, version());
+  } catch (error) {
+    if (error.status !== 412) throw error;
+    const before = JSON.stringify(study?.trials[number]);
+    study = await call("GET", api);
+    const same = number === undefined || JSON.stringify(study.trials[number]) === before;
+    if (!same) { await refresh(); throw error; }
+    const answer = await call(method, api + path, body, study.version);
+    return answer;
+  }
+}
+
+const SUBMIT = {
+  ask: async (form) => {
+    const { trials } = await change("POST", "/ask", { n: Number(form.elements.n.value) });
+    await follow();
+    document.getElementById(`value-${trials[0].number}`)?.focus();
+    say(trials.length === 1 ? "One suggestion." : `${trials.length} suggestions.`);
+  },
+  tell: async (form) => {
+    const number = Number(form.dataset.number);
+    const body = { ...resultOf(form), config: configOf(form, { onlyIfChanged: true }) };
+    const answer = await change("POST", `/trials/${number}/tell`, body, number);
+    form.reset();
+    await follow();
+    done(answer);
+    (document.querySelector("#next form[data-action=tell] input") || document.querySelector("#next form[data-action=ask] button"))?.focus();
+  },
+  add: async (form) => {
+    const result = resultOf(form);
+    const has = result.value !== undefined || result.failed;
+    const answer = await change("POST", "/trials", { config: configOf(form), ...(has ? { result } : {}) });
+    form.reset();
+    await follow();
+    done(answer);
+  },
+  table: async (form) => {
+    const answer = await change("POST", "/table", { table: form.elements.table.value });
+    form.reset();
+    await follow();
+    done(answer);
+  },
+  correct: async (form) => {
+    const number = Number(form.dataset.number);
+    const answer = await change("PUT", `/trials/${number}/result`, resultOf(form), number);
+    document.getElementById("correct").close();
+    await follow();
+    done(answer);
+  },
+  edit: async (form) => {
+    const fields = Object.fromEntries(["name", "value", "unit", "notes"].map((name) => [name, form.elements[name].value]));
+    await change("PATCH", "", fields);
+    location.reload();
+  },
+};
+
+const CLICK = {
+  undo: async () => {
+    const answer = await change("POST", "/undo");
+    await follow();
+    say(answer.message);
+  },
+  adopt: async () => {
+    const answer = await call("POST", `${api}/adopt`);
+    tag = null;
+    await follow();
+    say(answer.message);
+  },
+  withdraw: async (button) => {
+    const number = Number(button.dataset.number);
+    const answer = await change("POST", `/trials/${number}/withdraw`, undefined, number);
+    await follow();
+    done(answer);
+  },
+  "open-correct": async (button) => {
+    const number = Number(button.dataset.number);
+    const trial = study.trials[number];
+    const dialog = document.getElementById("correct");
+    const form = dialog.querySelector("form");
+    unmark(form);
+    form.dataset.number = number;
+    dialog.querySelector("[data-number]").textContent = number;
+    dialog.querySelector(".config").textContent = Object.entries(trial.config).map(([name, value]) => `${name} ${value}`).join(", ");
+    for (const name of ["value", "cost", "violation", "note"]) form.elements[name].value = trial[name] ?? "";
+    form.elements.failed.checked = trial.status === "failed";
+    dialog.showModal();
+    form.elements.value.select();
+  },
+};
+
+function done(answer) {
+  say(answer.message, { action: { label: "Undo", run: () => attempt(null, () => CLICK.undo()) } });
+}
+
+function attempt(form, work) {
+  return work().catch((error) => {
+    if (!(error instanceof Refused)) throw error;
+    if (form) explain(form, error);
+    if (!form || error.status !== 422) say(error.message, { wrong: true });
+    if (error.status === 409) follow();
+  });
+}
+
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  const action = SUBMIT[form.dataset.action];
+  if (!action) return;
+  event.preventDefault();
+  unmark(form);
+  busy(form.querySelector("button:not([type=button])"), () => attempt(form, () => action(form)));
+});
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (button?.hasAttribute("data-close")) button.closest("dialog").close();
+  const action = CLICK[button?.dataset.action];
+  if (action) busy(button, () => attempt(null, () => action(button)));
+  const menu = document.getElementById("export");
+  if (menu?.open && !menu.contains(event.target)) menu.open = false;
+});
+
+for (const key of ["pair-x", "pair-y"]) document.getElementById(key)?.addEventListener("change", () => attempt(null, pair));
+addEventListener("keydown", (event) => {
+  const menu = document.getElementById("export");
+  if (event.key === "Escape" && menu?.open) { menu.open = false; menu.querySelector("summary").focus(); }
+});
+addEventListener("theme", () => { drawn = null; if (study) { drawResults(study); learn(); } });
+addEventListener("beforeunload", (event) => {
+  if ([...root.querySelectorAll("#next input[name=value], #paste-table")].some((input) => input.value)) event.preventDefault();
+});
+poll();

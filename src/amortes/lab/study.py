@@ -1,0 +1,264 @@
+"""One study: the run in a file, read when it has changed, changed by one at a time.
+
+A change is made to the optimiser, written to the file and only then confirmed, all under a lock of
+this process and one between processes. Readers get a snapshot and never wait for a suggestion that
+is being computed.
+"""
+
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from amortes.errors import AmortesError, FileError
+from amortes.files import write_text
+from amortes.lab import journal
+from amortes.lab.about import About, about_path, read_about
+from amortes.lab.errors import ChangedError, ConflictError, NotFoundError, ReadOnlyError
+from amortes.lab.locks import alone_with, in_use
+from amortes.optimiser.optimizer import Goal, Optimizer
+from amortes.optimiser.space import Space
+from amortes.optimiser.trials import Trial
+
+T = TypeVar("T")
+Change = tuple[Optimizer, About, T]
+"""The optimiser after a change, what is known beside it, and what came of it."""
+Signature = tuple[tuple[int, int, int] | None, ...]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A study as it was at one moment."""
+
+    id: str
+    version: str
+    """Changes with the run and with what the lab knows of it."""
+    about: About
+    owned: bool
+    """Whether the lab may change it; else it is a program's."""
+    space: Space
+    goal: Goal
+    acquisition: str
+    trials: list[Trial]
+    modified: float
+    """When the run was written, in seconds of the epoch."""
+    undo: str | None
+    """What can be taken back."""
+
+    def trial(self, number: int) -> Trial:
+        """A trial by its number."""
+        if not 0 <= number < len(self.trials):
+            raise NotFoundError(f"There is no trial {number} in this study.")
+        return self.trials[number]
+
+    def having(self, *status: str) -> list[Trial]:
+        """The trials with one of these states."""
+        return [trial for trial in self.trials if trial.status in status]
+
+    @property
+    def best(self) -> Trial | None:
+        """The trial with the best value, one that is allowed if there is any."""
+        done = self.having("done")
+        done.sort(key=lambda trial: trial.value or 0.0, reverse=self.goal == "maximize")
+        allowed = (trial for trial in done if self.space.allows(trial.config))
+        return next(allowed, done[0] if done else None)
+
+
+class Study:
+    """The file of a run, and the optimiser in it."""
+
+    def __init__(self, name: str, path: Path) -> None:
+        self.id, self.path = name, path
+        self._lock = threading.RLock()
+        self._signature: Signature | None = None
+        self._snapshot: Snapshot | None = None
+        self._optimizer: Optimizer | None = None
+        self._kept: dict[Any, Any] = {}  # what was computed for this version
+
+    def read(self) -> Snapshot:
+        """The study as it is now; during a change, as it was before."""
+        if self._snapshot is not None:
+            if not self._lock.acquire(blocking=False):
+                return self._snapshot
+        else:
+            self._lock.acquire()
+        try:
+            return self._refresh()
+        finally:
+            self._lock.release()
+
+    @property
+    def in_use(self) -> bool:
+        """Whether a program is working on it."""
+        if not self._lock.acquire(blocking=False):
+            return False  # we are
+        try:
+            return in_use(self.path)
+        finally:
+            self._lock.release()
+
+    def ask_model(self, key: Any, question: Callable[[Optimizer, Snapshot], T]) -> T:
+        """The answer of the optimiser to a question; kept until the study changes."""
+        with self._lock:
+            snapshot = self._refresh()
+            if key not in self._kept:
+                assert self._optimizer is not None
+                self._kept[key] = question(self._optimizer, snapshot)
+            answer: T = self._kept[key]
+            return answer
+
+    def change(
+        self,
+        label: str,
+        action: Callable[[Optimizer, About], Change[T]],
+        *,
+        expected: str | None = None,
+    ) -> tuple[Snapshot, T]:
+        """Do something to the optimiser, save it, and say what came of it.
+
+        `action` gets the optimiser, which it may change, and what is known beside it; it returns
+        both as they are then. `expected` is the version its user has seen: `ChangedError` if there
+        is another one by now.
+        """
+        with self._writing(expected) as (optimizer, about):
+            before = optimizer.state
+            try:
+                optimizer, about, outcome = action(optimizer, about)
+                self._write(before, optimizer.state, about, label)
+            except BaseException:
+                self._forget()
+                raise
+            return self._refresh(optimizer), outcome
+
+    def undo(self, *, expected: str | None = None) -> tuple[Snapshot, str]:
+        """Take back the last change; its label."""
+        with self._writing(expected) as (optimizer, about):
+            entries = journal.usable(about.undo, self.path.read_bytes())
+            if not entries:
+                raise ConflictError("There is nothing to undo.")
+            state = journal.reverted(optimizer.state, entries[-1])
+            self._forget()
+            restored = Optimizer.from_state(state)
+            # The run first: with the shorter list of entries alone, nothing could be undone.
+            write_text(self.path, _text(state))
+            self._write_about(about.model_copy(update={"undo": entries[:-1]}))
+            return self._refresh(restored), entries[-1].label
+
+    def describe(self, *, expected: str | None = None, **fields: Any) -> Snapshot:
+        """Change what is known beside the run, such as its name."""
+        with self._writing(expected) as (optimizer, about):
+            self._write_about(about.model_copy(update=fields))
+            return self._refresh(optimizer)
+
+    def adopt(self) -> Snapshot:
+        """Make the run of a program one of the lab's."""
+        with self._lock, alone_with(self.path):
+            snapshot = self._refresh()
+            if not snapshot.owned:
+                self._refuse_unless_whole()
+                self._write_about(snapshot.about)
+            return self._refresh()
+
+    @contextlib.contextmanager
+    def _writing(self, expected: str | None) -> Iterator[tuple[Optimizer, About]]:
+        """The block of a change: alone with the files, which are what the user has seen."""
+        with self._lock, alone_with(self.path):
+            snapshot = self._refresh()
+            if not snapshot.owned:
+                raise ReadOnlyError(
+                    "This run belongs to a program. To go on with it here, take it over first."
+                )
+            if expected is not None and expected != snapshot.version:
+                raise ChangedError(
+                    "The study has changed since this page was loaded, in another window or by a "
+                    "program. Nothing of yours was saved; look at what is new and try again."
+                )
+            assert self._optimizer is not None
+            yield self._optimizer, snapshot.about
+
+    def _write(
+        self, before: dict[str, Any], after: dict[str, Any], about: About, label: str
+    ) -> None:
+        text = _text(after)
+        entries = journal.usable(about.undo, self.path.read_bytes())
+        entries.append(journal.entry(before, after, label, text.encode()))
+        # The run last: it is what a change is confirmed by.
+        self._write_about(about.model_copy(update={"undo": entries[-journal.MOST :]}))
+        write_text(self.path, text)
+
+    def _write_about(self, about: About) -> None:
+        write_text(about_path(self.path), about.model_dump_json(indent=2) + "\n")
+
+    def _forget(self) -> None:
+        self._signature, self._optimizer = None, None
+        self._kept = {}
+
+    def _refresh(self, optimizer: Optimizer | None = None) -> Snapshot:
+        """Read the files if they have changed; `optimizer` is what was just written, if known."""
+        signature = self._sign()
+        if self._snapshot is not None and signature == self._signature:
+            return self._snapshot
+        content, beside = self.path.read_bytes(), about_path(self.path)
+        known = beside.read_bytes() if beside.exists() else b""
+        about = read_about(known, beside) if known else About(name=_plain_name(self.path))
+        if optimizer is None:
+            optimizer = _load(content, self.path)
+        undo = journal.usable(about.undo, content)
+        self._forget()
+        self._signature, self._optimizer = signature, optimizer
+        self._snapshot = Snapshot(
+            id=self.id,
+            version=journal.digest(content + b"\0" + known),
+            about=about,
+            owned=bool(known),
+            space=optimizer.space,
+            goal=optimizer.goal,
+            acquisition=optimizer.state["acquisition"],
+            trials=optimizer.trials,
+            modified=self.path.stat().st_mtime,
+            undo=undo[-1].label if undo else None,
+        )
+        return self._snapshot
+
+    def _refuse_unless_whole(self) -> None:
+        assert self._optimizer is not None
+        if self._optimizer.state["cost_function"]:
+            raise ReadOnlyError(
+                "This run has a cost function in Python, which its file cannot hold; go on with it "
+                "there."
+            )
+
+    def _sign(self) -> Signature:
+        return tuple(_stamp(path) for path in (self.path, about_path(self.path)))
+
+
+def _text(state: dict[str, Any]) -> str:
+    """As `Optimizer.save` writes it."""
+    return json.dumps(state, indent=2) + "\n"
+
+
+def _load(content: bytes, path: Path) -> Optimizer:
+    try:
+        state = json.loads(content)
+        costly = isinstance(state, dict) and state.get("cost_function") is True
+        # Only to look at: with a cost function nothing is asked for.
+        return Optimizer.from_state(state, cost=(lambda config: 1.0) if costly else None)
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise FileError(f"{path} is not valid JSON ({error}).") from None
+    except AmortesError as error:
+        raise FileError(f"{path}: {error}") from None
+
+
+def _plain_name(path: Path) -> str:
+    return path.parent.name if path.name == "state.json" else path.stem
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

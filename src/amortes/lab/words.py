@@ -1,0 +1,105 @@
+"""Numbers and reasons as people read them."""
+
+import math
+from typing import Any
+
+from amortes.optimiser.choices import Choices
+from amortes.optimiser.explanation import Explanation
+from amortes.optimiser.parameter import Parameter
+from amortes.optimiser.space import Space
+
+TINY, SMALL = 0.001, 0.02
+"""Shares of the spread of the results below which a gain is negligible, or small."""
+
+
+def number_text(value: Any, digits: int = 4) -> str:
+    """A number with some significant digits and a real minus sign; anything else as text."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int) or (value.is_integer() and abs(value) < 10**digits):
+        text = str(int(value)) if abs(value) < 1e12 else f"{value:.{digits}g}"
+    else:
+        text = f"{value:.{digits}g}"
+        if 1e-4 <= abs(value) < 1e6:  # no exponent where people would not write one
+            decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+            text = f"{value:.{decimals}f}"
+            text = text.rstrip("0").rstrip(".") if "." in text else text
+    return text.replace("-", "−")
+
+
+def interval_text(lower: float, upper: float) -> str:
+    """Two ends with as many digits as tell them apart."""
+    digits = 3
+    while digits < 8 and number_text(lower, digits) == number_text(upper, digits):
+        digits += 1
+    return f"{number_text(lower, digits)} to {number_text(upper, digits)}"
+
+
+def range_text(parameter: Parameter) -> str:
+    """What values a parameter may have."""
+    if isinstance(parameter, Choices):
+        return ", ".join(number_text(choice) for choice in parameter.choices)
+    low, high = getattr(parameter, "low", None), getattr(parameter, "high", None)
+    text = f"{number_text(low)} to {number_text(high)}"
+    return text + ", by orders of magnitude" * bool(getattr(parameter, "log", False))
+
+
+def constraint_text(space: Space) -> list[str]:
+    """The constraints as formulas."""
+    return [
+        " + ".join(
+            (f"{number_text(a)} × {name}" if a != 1 else name)
+            for name, a in constraint.coefficients.items()
+        ).replace("+ −", "− ")
+        + f" ≤ {number_text(constraint.upper)}"
+        for constraint in space.constraints
+    ]
+
+
+def reason_text(explanation: Explanation, kind: str) -> str:
+    """Why a trial is suggested, in one or two sentences."""
+    near = explanation.nearest
+    if kind == "own":
+        return "Your own choice."
+    if kind == "initial" or explanation.prediction is None:
+        return "One of the first, which are spread over the ranges to get an overview."
+    if kind == "repeat" and near is not None:
+        return (
+            f"Repeats trial {near.number}, which gave {number_text(near.value)}: measuring there "
+            f"again tells how much of that was chance."
+        )
+    differs = [name for name, _ in zip(near.differs, range(2), strict=False)] if near else []
+    where = (
+        f"; differs from trial {near.number} most in {' and '.join(differs)}"
+        if differs and near
+        else ""
+    )
+    if kind == "explore":
+        return f"Explores: little is known here, so the result will tell much{where}."
+    gain = explanation.improvement or 0.0
+    return (
+        f"Refines: close to the best that is expected{where}. Expected to improve on the best by "
+        f"{number_text(gain, 2)}."
+    )
+
+
+def worth_text(gain: float, spread: float, unit: str, n: int) -> tuple[str, str]:
+    """Whether it is worth going on: yes, maybe or no, and a sentence."""
+    amount = f"{number_text(gain, 2)}{' ' + unit if unit else ''}"
+    if n < 3 or spread <= 0:
+        return "yes", "There are too few different results to tell; go on."
+    share = gain / spread
+    if share < TINY:
+        return "no", (
+            f"Little is left to gain: the next experiment is expected to improve the best by "
+            f"{amount}, less than a thousandth of the spread of the results. Stopping is reasonable."
+        )
+    if share < SMALL:
+        return "maybe", (
+            f"Improvements are getting small: the next experiment is expected to bring {amount}, "
+            f"{share:.1%} of the spread of the results. Go on if that is worth its cost."
+        )
+    return "yes", (
+        f"Worth going on: the next experiment is expected to improve the best by {amount}, "
+        f"{share:.0%} of the spread of the results."
+    )
