@@ -1,6 +1,7 @@
 """From what a form says to a space: mistakes are found all at once, each with its field."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from amortes.errors import ConfigError
@@ -40,12 +41,12 @@ def build_space(form: SpaceForm) -> Space:
         problems += mistakes
         parameters[entry.name] = None
         if not mistakes:
-            parameters[entry.name] = _attempt(problems, at, lambda entry=entry: _made(entry))
+            parameters[entry.name] = _attempt(problems, at, partial(_made, entry))
     names = [entry.name for entry in form.parameters]
     constraints = []
     for i, limit in enumerate(form.constraints):
         at = f"constraints.{i}"
-        constraints.append(_attempt(problems, at, lambda limit=limit: _limit(limit, names)))
+        constraints.append(_attempt(problems, at, partial(_limit, limit, names)))
     if not problems and all(isinstance(p, FixedParameter) for p in form.parameters):
         text = "Nothing varies: give at least one parameter a range or choices."
         problems.append(Problem("parameters", text))

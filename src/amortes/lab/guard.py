@@ -28,9 +28,9 @@ POLICY = (
     "frame-ancestors 'none'"
 )
 ENTER = """<!doctype html><html lang="en"><meta charset="utf-8"><title>amortes lab</title>
-<meta http-equiv="refresh" content="0; url=/"><p><a href="/">Go to the studies</a></p></html>"""
+<link rel="icon" href="data:,"><meta http-equiv="refresh" content="0; url=/"><p><a href="/">Go to the studies</a></p></html>"""
 LOCKED = """<!doctype html><html lang="en"><meta charset="utf-8"><title>amortes lab</title>
-<body style="font: 1.1rem/1.5 system-ui; max-width: 36rem; margin: 4rem auto; padding: 0 1rem">
+<link rel="icon" href="data:,"><body style="font: 1.1rem/1.5 system-ui; max-width: 36rem; margin: 4rem auto; padding: 0 1rem">
 <h1>This page needs its key</h1><p>Open the address that <code>amortes lab</code> printed when it
 was started; it ends in <code>?token=…</code>. After a restart there is a new one.</p></html>"""
 
@@ -61,9 +61,9 @@ class Guard:
             return _error(400, "This name is not one of the lab's; open the address it printed.")
         if scope["method"] not in SAFE and not _same_origin(headers, host):
             return _error(403, "Requests from other sites are refused.")
-        if length := headers.get("content-length", ""):
-            if not length.isdigit() or int(length) > LARGEST:
-                return _error(413, f"A request may have at most {LARGEST >> 20} MB.")
+        length = headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > LARGEST:
+            return _error(413, f"A request may have at most {LARGEST >> 20} MB.")
         given = dict(parse_qsl(scope["query_string"].decode("latin-1"))).get("token")
         if given is not None and scope["path"] == "/" and self._right(given):
             entering = HTMLResponse(ENTER)

@@ -37,7 +37,7 @@ def read_table(text: str, space: Space, value: str = "") -> list[Trial]:
 
     Lines without anything, and trials under way or taken back, are left out.
     """
-    lines = [line for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     lines[0] = lines[0].removeprefix("\ufeff")
     separator = _separator(next((line for line in lines if line.strip()), ""))
     rows = [

@@ -19,7 +19,8 @@ from amortes.lab import journal
 from amortes.lab.about import About, about_path, read_about
 from amortes.lab.errors import ChangedError, ConflictError, NotFoundError, ReadOnlyError
 from amortes.lab.locks import alone_with, in_use
-from amortes.optimiser.optimizer import Goal, Optimizer
+from amortes.optimiser.insight import Goal
+from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.space import Space
 from amortes.optimiser.trials import Trial
 

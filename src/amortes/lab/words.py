@@ -92,7 +92,7 @@ def worth_text(gain: float, spread: float, unit: str, n: int) -> tuple[str, str]
     if share < TINY:
         return "no", (
             f"Little is left to gain: the next experiment is expected to improve the best by "
-            f"{amount}, less than a thousandth of the spread of the results. Stopping is reasonable."
+            f"{amount}, less than a thousandth of the spread of the results. Stopping is fine."
         )
     if share < SMALL:
         return "maybe", (

@@ -2,7 +2,6 @@
 import { show } from "./lab.js";
 
 const OPTIONS = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg" } };
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
 
 function resolved(name) {
   // light-dark() is resolved where a colour is used.
@@ -68,17 +67,17 @@ export function drawOverview(study, overview) {
 
 export function drawSlices(study, { panels, results, numbers, centre }) {
   const t = theme();
-  const area = document.getElementById("slices");
+  // All places first: a chart takes the width that it finds.
+  panels.forEach((panel, i) => {
+    if (document.getElementById(`slice-${i}`)) return;
+    const place = element("div", "chart");
+    place.id = `slice-${i}`;
+    place.setAttribute("role", "img");
+    place.setAttribute("aria-label", `Expected ${study.value} along ${panel.name}`);
+    document.getElementById("slices").append(element("figure", "", element("figcaption", "", named(study, panel.name)), place));
+  });
   panels.forEach((panel, i) => {
     const id = `slice-${i}`;
-    let place = document.getElementById(id);
-    if (!place) {
-      place = element("div", "chart");
-      place.id = id;
-      place.setAttribute("role", "img");
-      place.setAttribute("aria-label", `Expected ${study.value} along ${panel.name}`);
-      area.append(element("figure", "", element("figcaption", "", named(study, panel.name)), place));
-    }
     const x = panel.axis === "category" ? panel.values.map(plain) : panel.values;
     const told = panel.axis === "category" ? panel.told.map(plain) : panel.told;
     const here = panel.axis === "category" ? plain(centre[panel.name]) : centre[panel.name];
