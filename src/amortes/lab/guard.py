@@ -28,9 +28,11 @@ POLICY = (
     "frame-ancestors 'none'"
 )
 ENTER = """<!doctype html><html lang="en"><meta charset="utf-8"><title>amortes lab</title>
-<link rel="icon" href="data:,"><meta http-equiv="refresh" content="0; url=/"><p><a href="/">Go to the studies</a></p></html>"""
+<link rel="icon" href="data:,"><meta http-equiv="refresh" content="0; url=/">
+<p><a href="/">Go to the studies</a></p></html>"""
 LOCKED = """<!doctype html><html lang="en"><meta charset="utf-8"><title>amortes lab</title>
-<link rel="icon" href="data:,"><body style="font: 1.1rem/1.5 system-ui; max-width: 36rem; margin: 4rem auto; padding: 0 1rem">
+<link rel="icon" href="data:,">
+<body style="font: 1.1rem/1.5 system-ui; max-width: 36rem; margin: 4rem auto; padding: 0 1rem">
 <h1>This page needs its key</h1><p>Open the address that <code>amortes lab</code> printed when it
 was started; it ends in <code>?token=…</code>. After a restart there is a new one.</p></html>"""
 

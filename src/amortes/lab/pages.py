@@ -11,13 +11,13 @@ from fastapi.templating import Jinja2Templates
 from markupsafe import Markup
 from starlette.responses import Response
 
-from amortes.optimiser.table import as_csv
 from amortes.lab import learned, words
 from amortes.lab.api import AFolder, AStudy
 from amortes.lab.study import Snapshot, Study
 from amortes.optimiser.choices import Choices
 from amortes.optimiser.numeric import Int
 from amortes.optimiser.optimizer import Optimizer
+from amortes.optimiser.table import as_csv
 
 router = APIRouter(include_in_schema=False)
 templates = Jinja2Templates(

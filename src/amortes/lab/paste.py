@@ -10,12 +10,12 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 
-from amortes.optimiser.table import as_result
 from amortes.errors import DataError
 from amortes.lab.errors import FormError, Problem
 from amortes.lab.schemas import MOST_ROWS
 from amortes.optimiser.choices import Choices
 from amortes.optimiser.space import Space
+from amortes.optimiser.table import as_result
 from amortes.optimiser.trials import Trial
 
 WORDS = {
