@@ -7,6 +7,7 @@ Names are imported when they are first used, so that `import amortes` is instant
 """
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ __all__ = [
     "load_pretrained",
     "minimize",
 ]
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # quiet unless users want it
 
 _BOTORCH = {"EI", "JES", "LogEI", "MES", "PES", "PosteriorMean", "Surrogate", "UCB"}
 

@@ -7,6 +7,7 @@ With `state="run.json"` everything is saved as it happens, and the same call goe
 """
 
 import contextlib
+import logging
 import math
 import os
 import statistics
@@ -38,6 +39,7 @@ from amortes.optimiser.start import Start
 from amortes.optimiser.trials import Trial, positive
 from amortes.pretrained import AnyNetwork
 
+LOG = logging.getLogger(__name__)
 Objective = Callable[[Config], float | tuple[float, float]]
 Callback = Callable[[Optimizer, Trial], bool | None]
 
@@ -100,15 +102,15 @@ def minimize(
     )
     deadline = math.inf if timeout is None else time.monotonic() + timeout
     alone = contextlib.nullcontext() if state is None else locked(as_path(state), "`minimize`")
-    with alone, progress_bar(progress) as bar, executor_of(workers) as executor:
+    bar = progress_bar(n_trials, shown=progress)
+    with alone, bar, executor_of(workers) as executor:
         if state is not None and Path(state).exists():
             optimizer = optimizer.resumed(state)
         run = _Run(fun, optimizer, n_trials, early_stop, errors, max_failures, callback, state)
-        if progress:
-            run.say = bar.console.print
-        task = bar.add_task("", total=n_trials, note="")
+        run.say = bar.say
         for finished in run.evaluate(executor, workers, deadline):
-            bar.update(task, completed=finished, note=run.note)
+            bar.update(finished, run.note)
+    LOG.info("the run ended: %s", run.message)
     return run.result()
 
 
