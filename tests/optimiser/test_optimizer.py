@@ -1,4 +1,5 @@
 import itertools
+import logging
 import math
 import os
 import random
@@ -489,3 +490,22 @@ def test_a_child_forked_while_another_thread_is_busy_does_not_hang(network: Kern
     thread.join()
     assert os.waitstatus_to_exitcode(status) == 1
     assert opt.trials == []
+
+
+def test_what_is_logged(network: KernelNetwork, caplog: pytest.LogCaptureFixture) -> None:
+    opt = optimizer(network, initial=1)
+    with caplog.at_level("INFO", logger="amortes"):
+        trial = opt.ask()
+        opt.tell(trial, 1.5)
+        opt.ask()
+    assert [record.getMessage() for record in caplog.records[:3]] == [
+        f"asked: {trial!r}",
+        f"told: {opt.trials[0]!r}",
+        "fitted to 1 results",
+    ]
+    assert {record.name.split(".")[0] for record in caplog.records} == {"amortes"}
+
+
+def test_logs_are_quiet_unless_wanted() -> None:
+    handlers = logging.getLogger("amortes").handlers
+    assert any(isinstance(handler, logging.NullHandler) for handler in handlers)

@@ -14,6 +14,7 @@ from amortes.colours import BLUE, GREEN, GREY, ORANGE
 from amortes.optimiser.choices import Choices
 from amortes.optimiser.numeric import Float, Numeric
 from amortes.optimiser.parameter import Parameter
+from amortes.optimiser.plots.picture import Picture
 from amortes.optimiser.space import Config, Space
 from amortes.optimiser.trials import Trial
 
@@ -36,12 +37,12 @@ def draw_run(
     are results as the model takes them, perhaps with their bad tail drawn in.
     """
     if fitted is None or recommended is None:
-        figure = Figure(figsize=(11.0, 3.2), layout="constrained")
+        figure = Picture(11.0, 3.2)
         _history(figure.subplots(), trials, maximise=maximise)
         return figure
     columns = min(COLUMNS, len(space.free))
     rows = math.ceil(len(space.free) / columns)
-    figure = Figure(figsize=(11.0, 3.2 + 2.6 * rows), layout="constrained")
+    figure = Picture(11.0, 3.2 + 2.6 * rows)
     grid = figure.add_gridspec(1 + rows, columns, height_ratios=[3.2] + [2.6] * rows)
     _history(figure.add_subplot(grid[0, :]), trials, maximise=maximise)
     done = [trial for trial in trials if trial.status == "done"]

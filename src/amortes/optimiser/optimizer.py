@@ -11,6 +11,7 @@ pending: the next one is chosen as if they were done but their values unknown. E
 function of the seed and the trials so far, so a saved run continues as if it had never stopped.
 """
 
+import logging
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -31,6 +32,8 @@ from amortes.optimiser.table import read_results
 from amortes.optimiser.trials import Ledger, Outcome, Trial
 from amortes.pretrained import AnyNetwork, as_network
 from amortes.threads import lock_of
+
+LOG = logging.getLogger(__name__)
 
 
 class Optimizer(Insight):
@@ -100,6 +103,8 @@ class Optimizer(Insight):
                 self._ledger.forget(known)
                 self._queue = queue
                 raise
+        for trial in asked:
+            LOG.info("asked: %r", trial)
         return asked[0] if n is None else asked
 
     @on_cpu()
@@ -134,7 +139,7 @@ class Optimizer(Insight):
                 )
             if isinstance(trial, Trial):
                 self._check_own(trial)
-                return self._ledger.close(trial.number, outcome).copy()
+                return self._close(trial.number, outcome)
             known = self._ledger.pending(trial)
             if known is None and (near := self._ledger.nearly_pending(trial)):
                 self._suggester.warn(
@@ -144,7 +149,7 @@ class Optimizer(Insight):
                     f"value)` closes it, `withdraw(trial)` drops it.",
                 )
             known = known or self._ledger.open(trial)
-            return self._ledger.close(known.number, outcome).copy()
+            return self._close(known.number, outcome)
 
     @on_cpu()
     def tell_frame(self, table: Table) -> list[Trial]:
@@ -156,7 +161,7 @@ class Optimizer(Insight):
         """
         results = read_results(table, self.space)
         with self._lock:
-            return [self._tell_result(result).copy() for result in results]
+            return [self._tell_result(result) for result in results]
 
     @on_cpu()
     def withdraw(self, trial: Trial | Mapping[str, Any]) -> None:
@@ -297,7 +302,12 @@ class Optimizer(Insight):
         failed = result.status == "failed"
         outcome = Outcome.of(result.value, result.cost, failed, result.reason, result.violation)
         known = self._ledger.pending(result.config) or self._ledger.open(result.config)
-        return self._ledger.close(known.number, outcome)
+        return self._close(known.number, outcome)
+
+    def _close(self, number: int, outcome: Outcome) -> Trial:
+        trial = self._ledger.close(number, outcome).copy()
+        LOG.info("told: %r", trial)
+        return trial
 
     def _begin_with(self, entry: Any) -> None:
         if isinstance(entry, Trial):

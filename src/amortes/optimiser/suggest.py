@@ -9,6 +9,7 @@ A pure function of the seed and the ledger.
 """
 
 import functools
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -27,6 +28,7 @@ from amortes.optimiser.weights import Weight, known_cost_weight, learned_cost_we
 from amortes.random import derive_seeds, generator
 from amortes.threads import single_thread
 
+LOG = logging.getLogger(__name__)
 MOST_INITIAL = 10
 
 
@@ -91,6 +93,7 @@ class Suggester:
                 model = self.model().with_pending(self.ledger.points("pending"))
             else:
                 model = Model(self.network, self.ledger, maximise=self.maximise)
+                LOG.info("fitted to %d results", len(self.ledger.having("done")))
             self._models[bool(under_way)] = kept = (key, model)
         return kept[1]
 
