@@ -39,7 +39,7 @@ def test_a_notebooks_bar() -> None:
 
 def test_it_is_drawn_now_and_then_but_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
     display = Display()
     with NotebookBar(1000, display) as bar:
         for i in range(1, 1001):
