@@ -32,7 +32,8 @@ from typing import Any
 
 from amortes.errors import ConfigError, FileError
 from amortes.optimiser.constraints import Linear
-from amortes.optimiser.space import KINDS, Space
+from amortes.optimiser.description import KINDS
+from amortes.optimiser.space import Space
 
 CONSTRAINTS = "constraints"
 # What a table of each type must have, and may have.

@@ -18,8 +18,8 @@ places in the list; a list that is not JSON has to be given again when the file 
 """
 
 import math
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import Any, ClassVar
@@ -98,6 +98,15 @@ class Choices(Parameter):
         return list(self.choices)
 
     @cached_property
+    def array(self) -> np.ndarray:
+        """The choices as an array: of numbers, bools or strings if they are, else of objects."""
+        if len({type(choice) for choice in self.choices}) == 1 and isinstance(
+            self.choices[0], bool | int | float | str
+        ):
+            return np.array(self.choices)
+        return np.fromiter(self.choices, dtype=object, count=len(self.choices))
+
+    @cached_property
     def is_json(self) -> bool:
         """Whether a file can have the choices as they are."""
         return all(map(is_plain, self.choices))
@@ -134,18 +143,43 @@ class Ordinal(Choices):
         k = len(self.choices)
         return self.choices[min(max(math.floor(u[0] * k), 0), k - 1)]
 
+    def decode_all(self, U: Tensor) -> np.ndarray:
+        """The choices whose shares hold the rows of U."""
+        k = len(self.choices)
+        return self.array[(U[:, 0] * k).floor().clamp(0, k - 1).long().numpy()]
+
     def project(self, U: Tensor) -> Tensor:
         """The middles of the shares that hold the rows of U."""
         k = len(self.choices)
         return ((U * k).floor().clamp(0, k - 1) + 0.5) / k
 
 
+@dataclass(frozen=True, init=False)
 class Categorical(Choices):
-    """One of a list of values without order, such as ["relu", "gelu"]."""
+    """One of a list of values without order, such as ["relu", "gelu"].
+
+    A dict has for each choice the parameters that only matter with it (`conditions`).
+    """
+
+    branches: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
 
     kind: ClassVar[str] = "categorical"
 
-    def __init__(self, choices: Sequence[Any] | np.ndarray | type[Enum]) -> None:
+    def __init__(
+        self,
+        choices: Sequence[Any] | np.ndarray | type[Enum] | Mapping[Any, Mapping[str, Any] | None],
+    ) -> None:
+        branches: tuple[Any, ...] = ()
+        if isinstance(choices, Mapping):
+            branches = tuple({} if branch is None else branch for branch in choices.values())
+            choices = list(choices)
+        for choice, branch in zip(choices, branches, strict=False):
+            if not isinstance(branch, Mapping):
+                raise ConfigError(
+                    f"Categorical: choice {shown(choice)} must have a dict of the parameters that "
+                    f"only matter with it (or None), not {shown(branch)}."
+                )
+        object.__setattr__(self, "branches", branches)
         super().__init__(choices)
         if len(self.choices) > MOST:
             raise ConfigError(
@@ -166,6 +200,10 @@ class Categorical(Choices):
     def decode(self, u: Sequence[float]) -> Any:
         """The choice with the nearest point; the first of equals."""
         return self.choices[int(self._nearest(torch.tensor([u], dtype=torch.float64)))]
+
+    def decode_all(self, U: Tensor) -> np.ndarray:
+        """The choices nearest to the rows of U."""
+        return self.array[self._nearest(U).numpy()]
 
     def project(self, U: Tensor) -> Tensor:
         """The points of the choices nearest to the rows of U."""
@@ -198,8 +236,8 @@ def _checked(choice: Any, kind: str) -> Any:
         known = False
     if not known:
         raise ConfigError(
-            f"{kind}: the choice {choice!r} is neither JSON (a finite number, string, bool, None, "
-            f"or a list or dict of these) nor hashable, or not equal to itself. Give names for "
-            f"such objects, and look them up."
+            f"{kind}: the choice {shown(choice)} is neither JSON (a finite number, string, bool, "
+            f"None, or a list or dict of these) nor hashable, or not equal to itself. Give names "
+            f"for such objects, and look them up."
         )
     return choice

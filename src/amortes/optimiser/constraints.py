@@ -1,19 +1,23 @@
-"""Linear constraints between numeric parameters: a_1 v_1 + ... + a_k v_k <= upper.
+"""Constraints that are known before anything is evaluated: `Linear`, and functions (`Allowed`).
+
+    a_1 v_1 + ... + a_k v_k <= upper
 
 The v are users' values, not coordinates. For parameters that are not logarithmic the constraint is
 linear in the unit cube too, and `rows_in_cube` says how; on a logarithmic one it is curved there.
+A constraint about parameters that may be inactive holds where all of them are active.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, shown
 from amortes.optimiser.numeric import Numeric, finite
-from amortes.optimiser.parameter import Parameter
+from amortes.optimiser.parameter import Parameter, text
 
 LARGEST = 1e100
 """Terms beyond this are refused: they would overflow on the way."""
@@ -83,6 +87,62 @@ class Linear:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready fields."""
         return {"coefficients": dict(self.coefficients), "upper": self.upper}
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """A function that says whether a config is allowed: of the config, a dict, to True or False.
+
+    A `vectorized` one takes a dict of arrays, n values for each parameter that varies (NaN or None
+    where it is inactive) and the constants as they are, and returns n bools: many times faster.
+    """
+
+    function: Callable[[dict[str, Any]], Any]
+    vectorized: bool = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise ConfigError(
+                f"Allowed: expected a function of the config, not {shown(self.function)}."
+            )
+        if not isinstance(self.vectorized, bool):
+            raise ConfigError(f"Allowed: vectorized must be a bool, not {shown(self.vectorized)}.")
+
+    def allows(self, config: dict[str, Any]) -> bool:
+        """Whether a function that is not vectorised allows a config."""
+        result = self._call(config)
+        if isinstance(result, bool | np.bool_):
+            return bool(result)
+        raise ConfigError(
+            f"constraints: {text(self.function)}({config}) must return True or False, not "
+            f"{shown(result)}."
+        )
+
+    def mask(self, values: dict[str, Any], n: int) -> np.ndarray:
+        """Which of n configs a vectorised function allows: `n`, bool."""
+        result = np.asarray(self._call(values))
+        if result.shape == (n,) and result.dtype == np.bool_:
+            return result
+        raise ConfigError(
+            f"constraints: {text(self.function)}, which is vectorized, must return an array of "
+            f"{n} bools, not of {result.dtype} and shape {result.shape}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; a function cannot be read again."""
+        return {"function": text(self.function), "vectorized": self.vectorized}
+
+    def _call(self, values: dict[str, Any]) -> Any:
+        try:
+            return self.function(values)
+        except Exception as error:
+            given = "arrays" if self.vectorized else shown(values)
+            raise ConfigError(
+                f"constraints: {text(self.function)}({given}) raised {error!r}."
+            ) from error
+
+
+Constraint = Linear | Allowed
 
 
 def rows_in_cube(

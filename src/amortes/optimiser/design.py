@@ -86,8 +86,9 @@ def spread(space: Space, seed: int, fixed: Fixed | None = None) -> Iterator[Tens
             left = torch.cat([left[:nearest], left[nearest + 1 :]])
         return
     free = [p for name, p in space.free.items() if space.places[name].start not in fixed]
-    sizes = [p.cardinality or math.inf for p in free]
-    count = math.prod(sizes)
+    count = math.prod(p.cardinality or math.inf for p in free)
+    if space.points is not None:
+        count = len(agreeing(space.points, fixed))
     seen: set[tuple[float, ...]] = set()
     misses = 0
     size = 16

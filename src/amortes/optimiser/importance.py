@@ -25,19 +25,17 @@ def importance(
 ) -> dict[str, float]:
     """Shares of the total effects on `mean`, `m x d -> m`, that sum to 1, largest first.
 
-    Over all values of the parameters, whatever constraints or pool say. All are 0 if the mean is
-    the same everywhere.
+    Over all values of the parameters, whatever constraints or pool say; one that only matters for
+    some values of another counts where it does. All are 0 if the mean is the same everywhere.
     """
-    U = torch.rand(2 * PAIRS, space.d, generator=rng, dtype=torch.float64)
-    AB = space.project(U)
-    A, B = AB[:PAIRS], AB[PAIRS:]
+    A, B = torch.rand(2, PAIRS, space.d, generator=rng, dtype=torch.float64)
     mixed = []
     for place in space.places.values():
-        X = A.clone()
-        X[:, place] = B[:, place]
-        mixed.append(X)
+        U = A.clone()
+        U[:, place] = B[:, place]
+        mixed.append(space.project(U))
     with torch.no_grad():
-        at_A = mean(A)
+        at_A = mean(space.project(A))
         effects = torch.stack([(mean(X) - at_A).square().mean() for X in mixed])
     total = float(effects.sum())
     shares = (effects / total if total > 0 else effects).tolist()

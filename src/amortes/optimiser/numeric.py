@@ -71,13 +71,24 @@ class Numeric(Parameter):
 
     def project(self, U: Tensor) -> Tensor:
         """The coordinates of the values that own the rows of U."""
-        U = U.clamp(0.0, 1.0)
         if self.step is None:
-            return U
+            return U.clamp(0.0, 1.0)
         low, high = self._span
-        places = ((self.natural(U) - self.low) / self.step + 0.5).floor().clamp(0, self._steps)
-        nearest = self.low + places * self.step
+        nearest = self._nearest(U)
         return ((nearest.log() if self.log else nearest) - low) / (high - low)
+
+    def decode_all(self, U: Tensor) -> np.ndarray:
+        """The values, `n`, that own the rows of U."""
+        values = self._nearest(U[:, 0]).numpy()
+        return values.astype(np.int64) if isinstance(self.low, int) else values
+
+    def _nearest(self, u: Tensor) -> Tensor:
+        """The values that own coordinates u, of any shape."""
+        values = self.natural(u.clamp(0.0, 1.0))
+        if self.step is None:
+            return values.clamp(self.low, self.high)
+        places = ((values - self.low) / self.step + 0.5).floor().clamp(0, self._steps)
+        return self.low + places * self.step
 
     def values(self) -> list[Any]:
         """All values, if there is a step."""

@@ -41,6 +41,10 @@ class Parameter(ABC):
         """The value whose region of the unit cube holds `u`."""
 
     @abstractmethod
+    def decode_all(self, U: Tensor) -> np.ndarray:
+        """The values, `n`, whose regions hold the rows of U, `n x dims`."""
+
+    @abstractmethod
     def project(self, U: Tensor) -> Tensor:
         """The coordinates, `n x dims`, of the values whose regions hold the rows of U."""
 
@@ -111,7 +115,7 @@ def same(value: Any, known: Any) -> bool:
 def text(value: Any) -> str:
     """A value that is not JSON in words that are the same in another process."""
     if isinstance(value, type | FunctionType | BuiltinFunctionType):
-        return f"{value.__module__}.{value.__qualname__}"
+        return value.__qualname__  # without the module, which may be __main__
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 

@@ -51,7 +51,7 @@ def record(
     ledger = Ledger(translation.space)
     for trial in trials:
         config = known(translation, trial, plans)
-        if config is None or len(config) < len(translation.distributions):
+        if config is None or translation.space.lacking(config):
             continue
         opened = ledger.open(config)
         if trial.state == TrialState.COMPLETE:
@@ -77,7 +77,7 @@ def undecided(
         if trial.state != TrialState.RUNNING or not _is_recent(trial, now):
             continue
         config = known(translation, trial, plans)
-        if config is None or len(config) == len(translation.distributions):
+        if config is None or not translation.space.lacking(config):
             continue
         if config or trial.number < now.number:
             configs.append(config)
@@ -85,7 +85,7 @@ def undecided(
 
 
 def known(translation: Translation, trial: FrozenTrial, plans: dict[int, Plan]) -> Config | None:
-    """What is known of a trial's config, also by its conditions; None if outside the space."""
+    """What is known of a trial's config, as far as it matters; None if outside the space."""
     params, distributions = trial.params, trial.distributions
     if not trial.state.is_finished() and trial.number in plans:
         plan = plans[trial.number]
@@ -94,7 +94,7 @@ def known(translation: Translation, trial: FrozenTrial, plans: dict[int, Plan]) 
     if any(distributions[name] != translation.distributions[name] for name in shared):
         return None
     try:
-        return translation.space.fill(translation.to_values({n: params[n] for n in shared}))
+        return translation.space.relevant(translation.to_values({n: params[n] for n in shared}))
     except ValueError:
         return None
 

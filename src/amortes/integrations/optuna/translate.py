@@ -20,12 +20,12 @@ from optuna.distributions import (
 )
 
 from amortes.errors import ConfigError
-from amortes.integrations.optuna.conditional import ConditionalSpace
 from amortes.integrations.optuna.structure import Condition, Structure
+from amortes.optimiser import conditions
 from amortes.optimiser.choices import Categorical
 from amortes.optimiser.numeric import MAX_INTEGER, Float, Int
 from amortes.optimiser.parameter import Parameter
-from amortes.optimiser.space import Config
+from amortes.optimiser.space import Config, Space
 
 OFF_GRID = 1e-6
 """A value this many steps beside the grid is on it, but for rounding."""
@@ -36,10 +36,10 @@ class Translation:
 
     def __init__(self, structure: Structure) -> None:
         self.distributions = structure.distributions
-        self.space = ConditionalSpace(
+        self.space = Space(
             {name: _parameter(d) for name, d in structure.distributions.items()},
             conditions={
-                name: (condition.parent, frozenset(self._stored(condition)))
+                name: conditions.Condition(condition.parent, tuple(self._stored(condition)))
                 for name, condition in structure.conditions.items()
             },
         )
@@ -49,12 +49,8 @@ class Translation:
         return {name: self._to_value(name, value) for name, value in params.items()}
 
     def to_params(self, config: Config) -> dict[str, Any]:
-        """The config as Optuna's parameters, of those that are active."""
-        return {
-            name: _to_param(self.distributions[name], config[name])
-            for name, active in self.space.activity(config).items()
-            if active
-        }
+        """The config as Optuna's parameters."""
+        return {name: _to_param(self.distributions[name], value) for name, value in config.items()}
 
     def _stored(self, condition: Condition) -> list[Any]:
         """The values of a condition, as those of the parent in the space."""

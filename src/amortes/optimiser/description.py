@@ -1,0 +1,99 @@
+"""Spaces as JSON: parameters by name, each a dict with its type."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from amortes.errors import ConfigError, shown
+from amortes.optimiser.choices import Categorical, Ordinal
+from amortes.optimiser.conditions import Condition
+from amortes.optimiser.constraints import Linear
+from amortes.optimiser.numeric import Float, Int
+from amortes.optimiser.parameter import Parameter, plain
+
+KINDS: dict[str, type[Any]] = {kind.kind: kind for kind in (Float, Int, Ordinal, Categorical)}
+AGAIN = "Give the same space again: `Optimizer.load(path, space=space)`."
+
+
+def checked_entry(name: Any, entry: Any) -> Any:
+    """A parameter, or a constant as Python's own; else a `ConfigError`."""
+    if not isinstance(name, str) or not name:
+        raise ConfigError(
+            f"space: a parameter's name must be a non-empty string, not {shown(name)}."
+        )
+    if isinstance(entry, Parameter):
+        return entry
+    number = isinstance(entry, np.generic)
+    if isinstance(entry, type) or not (number or isinstance(entry, str | int | float | None)):
+        raise ConfigError(
+            f"{name}: expected Float, Int, Ordinal, Categorical or a constant (a number, string, "
+            f"bool or None), not {shown(entry)}."
+        )
+    return plain(entry, f"{name}: constant")
+
+
+def describe(
+    parameters: Mapping[str, Any], conditions: Mapping[str, Condition]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Parameters and conditions in JSON values; `parsed` inverts it."""
+    entries = {
+        name: p.to_dict() if isinstance(p, Parameter) else {"type": "fixed", "value": p}
+        for name, p in parameters.items()
+    }
+    return entries, {
+        name: {
+            "parent": condition.parent,
+            "values": [parameters[condition.parent].to_json(value) for value in condition.values],
+        }
+        for name, condition in conditions.items()
+    }
+
+
+def parsed(description: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of the `Space` that is described; anything else is a `ConfigError`."""
+    try:
+        parameters = {k: _entry(k, p) for k, p in description["parameters"].items()}
+        conditions = {
+            name: Condition(condition["parent"], tuple(condition["values"]))
+            for name, condition in description.get("conditions", {}).items()
+        }
+        constraints = [_constraint(c) for c in description.get("constraints", ())]
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
+        if isinstance(error, ConfigError):
+            raise
+        raise ConfigError(f"space: not the description of a space: {error!r}.") from None
+    return {
+        "parameters": parameters,
+        "constraints": constraints,
+        "pool": description.get("pool"),
+        "conditions": conditions,
+    }
+
+
+def _entry(name: str, description: Mapping[str, Any]) -> Any:
+    """A parameter or constant from its description, which errors name."""
+    if not isinstance(description, Mapping):
+        raise ConfigError(f"{name}: expected the fields of a parameter, not {shown(description)}.")
+    fields = dict(description)
+    kind = fields.pop("type", None)
+    if kind == "fixed":
+        return fields["value"]
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ConfigError(f"{name}: type must be fixed, {', '.join(KINDS)}, not {shown(kind)}.")
+    if "objects" in fields:
+        raise ConfigError(
+            f"{name}: its choices are not JSON, so the file has no more than their texts. {AGAIN}"
+        )
+    try:
+        return KINDS[kind](**fields)
+    except (TypeError, ConfigError) as error:
+        raise ConfigError(f"{name}: {error}") from None
+
+
+def _constraint(description: Mapping[str, Any]) -> Linear:
+    if "function" in description:
+        raise ConfigError(
+            f"constraints: a file cannot have the function {description['function']}. {AGAIN}"
+        )
+    return Linear(**description)
