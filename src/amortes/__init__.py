@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Surrogate,
     )
     from amortes.optimiser import (
+        Allowed,
         AmortesWarning,
         Categorical,
         Explanation,
@@ -47,6 +48,7 @@ __all__ = [
     "MES",
     "PES",
     "UCB",
+    "Allowed",
     "AmortesWarning",
     "Categorical",
     "Explanation",

@@ -5,7 +5,7 @@ import pytest
 from amortes.command import spacefile
 from amortes.command.spacefile import read_space
 from amortes.errors import ConfigError, FileError
-from amortes.optimiser import Categorical, Float, Int, Linear, Ordinal
+from amortes.optimiser import Categorical, Float, Int, Linear, Ordinal, Space
 
 FLOAT = '[lr]\ntype = "float"\nlow = 1e-5\nhigh = 0.1\n'
 
@@ -44,11 +44,28 @@ def test_everything_a_file_can_say(tmp_path: Path) -> None:
     )
 
 
+def test_choices_may_bring_parameters(tmp_path: Path) -> None:
+    space = read_space(
+        write(
+            tmp_path,
+            '[model]\ntype = "categorical"\n'
+            '[model.choices.svm.C]\ntype = "float"\nlow = 1\nhigh = 9\n'
+            '[model.choices.svm.kernel]\ntype = "categorical"\n'
+            '[model.choices.svm.kernel.choices.rbf.gamma]\ntype = "int"\nlow = 1\nhigh = 2\n'
+            "[model.choices.svm.kernel.choices.linear]\n"
+            "[model.choices.bayes]\nmode = 3\n",
+        )
+    )
+    kernel = Categorical({"rbf": {"gamma": Int(1, 2)}, "linear": {}})
+    branches = {"svm": {"C": Float(1, 9), "kernel": kernel}, "bayes": {"mode": 3}}
+    assert space == Space({"model": Categorical(branches)})
+
+
 def test_the_example_of_the_module_is_valid(tmp_path: Path) -> None:
     lines = (spacefile.__doc__ or "").splitlines()
     example = "\n".join(line for line in lines if line.startswith("    "))
     width = '[width]\ntype = "int"\nlow = 8\nhigh = 64\n'
-    assert read_space(write(tmp_path, example + "\n" + width)).d == 4
+    assert read_space(write(tmp_path, example + "\n" + width)).d == 6
 
 
 @pytest.mark.parametrize(
@@ -72,6 +89,19 @@ def test_the_example_of_the_module_is_valid(tmp_path: Path) -> None:
             r"\[\[constraints\]\] number 1: Linear: upper must be a finite number",
         ),
         (FLOAT + "[[constraints]]\nupper = 1\ncoefficients = {x = 1}", "no parameter 'x'"),
+        (
+            '[m]\ntype = "categorical"\n[m.choices.a.x]\ntype = "int"\nlow = 1',
+            r"\[m.choices.a.x\] high is missing",
+        ),
+        (
+            '[m]\ntype = "categorical"\n[m.choices]\na = 1\nb = 2',
+            r"\[m.choices.a\] must be a table of parameters, not 1",
+        ),
+        ('[m]\ntype = "ordinal"\n[m.choices.a]\n', r"\[m\] Ordinal: choices must be a list"),
+        (
+            '[m]\ntype = "ordinal"\nchoices = [2026-01-01, 2026-01-02]\n',
+            r"\[m\] choices must be strings, numbers",
+        ),
         ("when = 2026-01-01\n" + FLOAT, "when: expected Float"),
     ],
 )

@@ -40,6 +40,22 @@ def test_names_may_have_any_characters() -> None:
     assert template.unused == []
 
 
+def test_words_about_inactive_parameters_are_left_out() -> None:
+    branches = {"svm": {"C": Float(0, 1)}, "bayes": {"prior": "flat"}}
+    space = Space({"model": Categorical(branches)})
+    words = [sys.executable, "{model}", "--C={C}", "{prior}", "echo {model} {C}", "{{C}}"]
+    template = Template(words, space)
+    assert template.fill({"model": "svm", "C": 0.5}, 0, FOLDER)[1:] == [
+        "svm",
+        "--C=0.5",
+        "echo svm 0.5",
+        "{C}",
+    ]
+    bayes = {"model": "bayes", "prior": "flat"}
+    assert template.fill(bayes, 0, FOLDER)[1:] == ["bayes", "flat", "echo bayes ", "{C}"]
+    assert "AMORTES_C" not in template.environment(bayes, 0, FOLDER)
+
+
 def test_the_environment_has_the_same_values() -> None:
     variables = Template([sys.executable], SPACE).environment(CONFIG, 7, FOLDER)
     assert variables == {

@@ -12,6 +12,7 @@ import torch
 from amortes.errors import AmortesError, ConfigError, DataError, FileError
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import (
+    Allowed,
     Categorical,
     Float,
     Int,
@@ -80,6 +81,8 @@ PARAMETERS: list[tuple[str, Make, str]] = [
     ("linear-large", lambda: Space(LINE, [Linear({"x": 1e200}, 1)]), r"up to 1e\+200; at most"),
     ("linear-constant", lambda: Space(MIXED, [Linear({"k": 1}, 1)]), "k is a constant of this"),
     ("linear-other", lambda: Space(LINE, ["x <= 1"]), "expected Linear"),  # type: ignore[list-item]
+    ("allowed-text", lambda: Allowed("x"), "Allowed: expected a function"),  # type: ignore[arg-type]
+    ("allowed-flag", lambda: Allowed(bool, vectorized=1), "vectorized must be a bool"),  # type: ignore[arg-type]
     ("pool-empty", lambda: Space(LINE, pool=[]), "pool: has no config"),
     ("pool-dict", lambda: Space(LINE, pool={"x": 0.5}), "pool: expected a list"),  # type: ignore[arg-type]
     ("pool-outside", lambda: Space(LINE, pool=[{"x": 0}, {"x": 2}]), r"pool\[1\]: x: 2 is outside"),

@@ -1,8 +1,9 @@
+import numpy as np
 import pytest
 import torch
 
 from amortes.errors import ConfigError
-from amortes.optimiser import Float, Int, Linear, Space
+from amortes.optimiser import Allowed, Categorical, Float, Int, Linear, Space
 from amortes.optimiser.design import domain
 from amortes.random import generator
 
@@ -61,3 +62,36 @@ def test_the_size_of_the_coefficients_does_not_matter(size: float) -> None:
 
     assert sums(size) == pytest.approx(sums(1.0), rel=1e-6)
     assert 0 < min(sums(size)) < max(sums(size)) < 1e-3
+
+
+def test_functions_return_bools() -> None:
+    space = Space({"x": Float(0, 1)}, [lambda config: config["x"]])
+    with pytest.raises(ConfigError, match=r"<lambda>\(.*\) must return True or False, not 0.5"):
+        space.allows({"x": 0.5})
+    assert Allowed(lambda config: np.bool_(True)).allows({})
+    space = Space({"x": Float(0, 1)}, [Allowed(lambda values: True, vectorized=True)])
+    with pytest.raises(ConfigError, match=r"array of 1 bools, not of bool and shape \(\)"):
+        space.allows({"x": 0.5})
+
+
+def test_what_functions_raise_is_said() -> None:
+    space = Space({"x": Float(0, 1)}, [lambda config: bool(config["y"])])
+    with pytest.raises(ConfigError, match=r"<lambda>\(\{'x': 0.5\}\) raised KeyError\('y'\)"):
+        space.allows({"x": 0.5})
+
+
+def test_functions_see_the_very_values() -> None:
+    # 0.42 does not survive the way to its coordinate and back.
+    space = Space({"x": Float(0.1, 1.3)}, [lambda config: config["x"] <= 0.42])
+    assert space.allows({"x": 0.42})
+    vectorised = Allowed(lambda values: values["x"] <= 0.42, vectorized=True)
+    assert Space({"x": Float(0.1, 1.3)}, [vectorised]).allows({"x": 0.42})
+
+
+def test_a_constraint_holds_where_its_parameters_are_active() -> None:
+    branches = Categorical({"a": {"n": Int(1, 9), "k": Float(0, 1)}, "b": {}})
+    space = Space({"c": branches, "x": Float(0, 9)}, [Linear({"n": 1.0, "x": 1.0}, upper=5.0)])
+    assert not space.allows({"c": "a", "n": 5, "k": 0.0, "x": 1.0})
+    assert space.allows({"c": "a", "n": 4, "k": 0.0, "x": 1.0})
+    assert space.allows({"c": "b", "x": 9.0})
+    assert len(space.rows[0]) == 0

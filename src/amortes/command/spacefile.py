@@ -18,6 +18,15 @@
     type = "categorical"               # or "ordinal", if the order means something
     choices = ["relu", "gelu"]
 
+    [model]
+    type = "categorical"               # parameters that only matter for one of the choices
+    [model.choices.svm.C]
+    type = "float"
+    low = 1e-3
+    high = 1e3
+    log = true
+    [model.choices.bayes]              # a choice without any
+
     [[constraints]]                    # 8 layers + width <= 96
     coefficients = { layers = 8, width = 1 }
     upper = 96
@@ -30,7 +39,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from amortes.errors import ConfigError, FileError
+from amortes.errors import ConfigError, FileError, shown
+from amortes.optimiser.choices import Choices
 from amortes.optimiser.constraints import Linear
 from amortes.optimiser.description import KINDS
 from amortes.optimiser.space import Space
@@ -76,10 +86,28 @@ def _entry(name: str, entry: Any) -> Any:
     for key in needed:
         if key not in fields:
             raise ConfigError(f"[{name}] {key} is missing; {kind} needs {' and '.join(needed)}.")
+    if kind == "categorical" and isinstance(fields["choices"], Mapping):
+        fields["choices"] = {
+            choice: _branch(f"{name}.choices.{choice}", table)
+            for choice, table in fields["choices"].items()
+        }
     try:
-        return KINDS[kind](**fields)
+        parameter = KINDS[kind](**fields)
     except ConfigError as error:
         raise ConfigError(f"[{name}] {error}") from None
+    if isinstance(parameter, Choices) and not parameter.is_json:
+        raise ConfigError(
+            f"[{name}] choices must be strings, numbers, booleans, or lists of them, not "
+            f"{shown(fields['choices'])}."
+        )
+    return parameter
+
+
+def _branch(name: str, table: Any) -> dict[str, Any]:
+    """The parameters and constants that come with a choice."""
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"[{name}] must be a table of parameters, not {shown(table)}.")
+    return {child: _entry(f"{name}.{child}", entry) for child, entry in table.items()}
 
 
 def _constraints(tables: Any) -> list[Linear]:

@@ -6,7 +6,8 @@
     $AMORTES_TRIAL_FOLDER/config.json      the whole config
 
 Strings are passed as they are, everything else as JSON has it (numbers in full precision, true,
-false, null).
+false, null). A parameter that is not active has no value: a word about it, such as --C={C}, is left
+out, and in a text of several words (a script for `bash -c`) {C} is replaced by nothing.
 """
 
 import json
@@ -71,16 +72,23 @@ class Template:
         return [] if FOLDER in used else [name for name in self.space.free if name not in used]
 
     def fill(self, config: Config, number: int, folder: Path) -> list[str]:
-        """The words with the values of a config."""
+        """The words with the values of a config, but for those about inactive parameters."""
         values = _values(config, number, folder)
+        inactive = self.space.conditions.keys() - config.keys()
 
         def filled(match: re.Match[str]) -> str:
             name = match[1] or match[2]
+            if match[2] and name in inactive:
+                return ""
             if name not in values and not NAME.fullmatch(name):
                 return match[0]
             return f"{{{name}}}" if match[1] else values[name]
 
-        return [PLACEHOLDER.sub(filled, word) for word in self.words]
+        return [
+            PLACEHOLDER.sub(filled, word)
+            for word in self.words
+            if len(word.split()) > 1 or not inactive & {n for _, n in PLACEHOLDER.findall(word)}
+        ]
 
     @staticmethod
     def environment(config: Config, number: int, folder: Path) -> dict[str, str]:

@@ -56,7 +56,7 @@ def show(
     if best:
         line.append(f"   best {number(best[-1])} ")
         line.append(sparkline(best), style="green")
-    names = list(trials[0].config) if trials else []
+    names = list(dict.fromkeys(name for trial in trials for name in trial.config))
     table = Table(box=None, pad_edge=False)
     table.add_column("trial", justify="right")
     table.add_column("value", justify="right")
@@ -67,7 +67,7 @@ def show(
         style = STYLES[trial.status]
         if best and trial.value == best[-1]:
             style = "bold green"
-        cells = [Text(number(value)) for value in trial.config.values()]
+        cells = [Text(number(trial.config.get(name, ""))) for name in names]
         note = trial.reason or ""
         if trial.status == "pending":
             note = f"{seconds[trial.number]:.0f} s" if trial.number in seconds else "waiting"

@@ -1,7 +1,7 @@
 """Optimisation for users: spaces, ask and tell, and `minimize`."""
 
 from amortes.optimiser.choices import Categorical, Ordinal
-from amortes.optimiser.constraints import Linear
+from amortes.optimiser.constraints import Allowed, Linear
 from amortes.optimiser.explanation import Explanation
 from amortes.optimiser.limits import AmortesWarning
 from amortes.optimiser.minimize import minimize
@@ -14,6 +14,7 @@ from amortes.optimiser.space import Space
 from amortes.optimiser.trials import Trial
 
 __all__ = [
+    "Allowed",
     "AmortesWarning",
     "Categorical",
     "Explanation",

@@ -146,7 +146,7 @@ class Ordinal(Choices):
     def decode_all(self, U: Tensor) -> np.ndarray:
         """The choices whose shares hold the rows of U."""
         k = len(self.choices)
-        return self.array[(U[:, 0] * k).floor().clamp(0, k - 1).long().numpy()]
+        return np.take(self.array, (U[:, 0] * k).floor().clamp(0, k - 1).long().numpy())
 
     def project(self, U: Tensor) -> Tensor:
         """The middles of the shares that hold the rows of U."""
@@ -203,7 +203,7 @@ class Categorical(Choices):
 
     def decode_all(self, U: Tensor) -> np.ndarray:
         """The choices nearest to the rows of U."""
-        return self.array[self._nearest(U).numpy()]
+        return np.take(self.array, self._nearest(U).numpy())
 
     def project(self, U: Tensor) -> Tensor:
         """The points of the choices nearest to the rows of U."""

@@ -23,6 +23,8 @@ from amortes.random import derive_seeds
 BLOCK = 1024
 # Draws without a single success after which walks take over, or a space counts as infeasible.
 RARE, PATIENCE = 8 * BLOCK, 128 * BLOCK
+# The same if every draw is a call of a user's function.
+PATIENCE_CALLING = 32 * BLOCK
 
 Fixed = Mapping[int, float]
 """Values of some coordinates by number."""
@@ -65,7 +67,7 @@ def sample(space: Space, n: int, generator: torch.Generator, fixed: Fixed | None
             X = space.project(_fix(U, fixed))
         blocks.append(X[space.feasible(X)])
         misses = 0 if len(blocks[-1]) else misses + size
-        _check_patience(misses)
+        _check_patience(misses, space)
     return torch.cat(blocks)[:n]
 
 
@@ -94,7 +96,7 @@ def spread(space: Space, seed: int, fixed: Fixed | None = None) -> Iterator[Tens
     size = 16
     walks: Iterator[Tensor] | None = None
     # Most points of walks are feasible, so no new one among a few thousand means that none is left.
-    while misses < (RARE if walks and seen else PATIENCE) and len(seen) < count:
+    while misses < (RARE if walks and seen else _patience(space)) and len(seen) < count:
         if not seen and misses >= RARE and len(space.rows[0]):
             walks = walks or _walks(space, BLOCK, seed, fixed)
         if walks is not None:
@@ -109,7 +111,7 @@ def spread(space: Space, seed: int, fixed: Fixed | None = None) -> Iterator[Tens
                 misses = 0
                 yield x
     if not seen:
-        _check_patience(misses)
+        _check_patience(misses, space)
 
 
 def _walks(space: Space, size: int, seed: int, fixed: Fixed) -> Iterator[Tensor]:
@@ -137,9 +139,19 @@ def _fix(X: Tensor, fixed: Fixed) -> Tensor:
     return X
 
 
-def _check_patience(misses: int) -> None:
-    if misses >= PATIENCE:
-        raise ConfigError(
-            f"constraints: none of {misses:,} random configs satisfies them. Check the signs of "
-            f"the coefficients (a Linear says sum <= upper), or narrow the parameters' bounds."
-        )
+def _patience(space: Space) -> int:
+    calling = any(not function.vectorized for function in space.functions)
+    return PATIENCE_CALLING if calling else PATIENCE
+
+
+def _check_patience(misses: int, space: Space) -> None:
+    if misses < _patience(space):
+        return
+    advice = (
+        "Check that it returns True for what is allowed, narrow the parameters' bounds, or list "
+        "the configs that are allowed as a pool."
+        if space.functions
+        else "Check the signs of the coefficients (a Linear says sum <= upper), or narrow the "
+        "parameters' bounds."
+    )
+    raise ConfigError(f"constraints: none of {misses:,} random configs satisfies them. {advice}")

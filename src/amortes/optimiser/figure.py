@@ -40,14 +40,15 @@ def draw_run(
         figure = Picture(11.0, 3.2)
         _history(figure.subplots(), trials, maximise=maximise)
         return figure
-    columns = min(COLUMNS, len(space.free))
-    rows = math.ceil(len(space.free) / columns)
+    names = [name for name in space.free if name in recommended]
+    columns = min(COLUMNS, len(names))
+    rows = math.ceil(len(names) / columns)
     figure = Picture(11.0, 3.2 + 2.6 * rows)
     grid = figure.add_gridspec(1 + rows, columns, height_ratios=[3.2] + [2.6] * rows)
     _history(figure.add_subplot(grid[0, :]), trials, maximise=maximise)
     done = [trial for trial in trials if trial.status == "done"]
     first: Axes | None = None
-    for i, name in enumerate(space.free):
+    for i, name in enumerate(names):
         ax = figure.add_subplot(grid[1 + i // columns, i % columns], sharey=first)
         _slice(ax, name, space, fitted, recommended, done)
         if i % columns == 0:
@@ -83,9 +84,8 @@ def _slice(
     """The predictive of y along one parameter, the others held at `centre`."""
     parameter = space.free[name]
     values = _values(parameter)
-    low, middle, high = _band(
-        fitted, space.encode_all([{**centre, name: value} for value in values])
-    )
+    configs = [space.adapted({**centre, name: value}) for value in values]
+    low, middle, high = _band(fitted, space.encode_all(configs))
 
     def across(value: Any) -> float:
         return parameter.place(value) if isinstance(parameter, Choices) else value
@@ -97,8 +97,12 @@ def _slice(
     else:
         ax.vlines(x, low, high, color=BLUE, alpha=0.4, lw=3, label=f"{LEVEL:.0%} interval")
         ax.scatter(x, middle, color=BLUE, s=18, zorder=3, label="mean")
-    told = [across(trial.config[name]) for trial in done]
-    ax.scatter(told, fitted.y.tolist(), s=8, color=GREY, alpha=0.6)
+    told = [
+        (t.config[name], y)
+        for t, y in zip(done, fitted.y.tolist(), strict=True)
+        if name in t.config
+    ]
+    ax.scatter([across(v) for v, _ in told], [y for _, y in told], s=8, color=GREY, alpha=0.6)
     ax.axvline(across(centre[name]), color=GREEN, lw=1.0, ls="--", label="recommended")
     if isinstance(parameter, Numeric):
         ax.set_xscale("log" if parameter.log else "linear")

@@ -63,8 +63,9 @@ class Space(Layout):
         for constraint in constraints:
             if isinstance(constraint, Linear):
                 lasting = {k: v for k, v in self.fixed.items() if k not in self.conditions}
-                checked.append(constraint.given(lasting))
-                checked[-1].check(self.free)
+                linear = constraint.given(lasting)
+                linear.check(self.free)
+                checked.append(linear)
             elif isinstance(constraint, Allowed) or callable(constraint):
                 is_function = not isinstance(constraint, Allowed)
                 checked.append(Allowed(constraint) if is_function else constraint)
@@ -146,7 +147,7 @@ class Space(Layout):
         for name, parameter in self.free.items():
             arrays[name] = values = parameter.decode_all(X[:, self.places[name]])
             if name in active and not bool(active[name].all()):
-                missing = math.nan if isinstance(parameter, Numeric) else None
+                missing: Any = math.nan if isinstance(parameter, Numeric) else None
                 dtype = float if isinstance(parameter, Numeric) else object
                 arrays[name] = np.where(active[name].numpy(), values.astype(dtype), missing)
         return arrays
@@ -156,12 +157,17 @@ class Space(Layout):
         X = torch.tensor([self.point_of(checked)], dtype=torch.float64)
         if not bool(self._within(X)):
             return False
-        return all(
-            constraint.mask(self._arrays(X), 1)[0]
-            if constraint.vectorized
-            else constraint.allows(dict(checked))
-            for constraint in self.functions
-        )
+        for constraint in self.functions:
+            if constraint.vectorized:
+                arrays = self._arrays(X)
+                numbers = [k for k in checked if isinstance(self.parameters[k], Numeric)]
+                arrays.update({name: np.array([checked[name]]) for name in numbers})
+                fine = bool(constraint.mask(arrays, 1)[0])
+            else:
+                fine = constraint.allows(dict(checked))
+            if not fine:
+                return False
+        return True
 
     def allows(self, config: Mapping[str, Any]) -> bool:
         """Whether a config is of the pool, if there is one, and satisfies all constraints."""
@@ -227,7 +233,9 @@ class Space(Layout):
         parameters, conditions = describe(self.parameters, self.conditions)
         return {
             "parameters": parameters,
-            "constraints": [constraint.to_dict() for constraint in self.constraints],
+            "constraints": [
+                c.to_dict() for c in self.constraints if isinstance(c, Linear | Allowed)
+            ],
             "pool": None if self.pool is None else [self.to_json(config) for config in self.pool],
             "conditions": conditions,
         }

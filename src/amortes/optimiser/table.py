@@ -112,7 +112,8 @@ def read_results(source: "str | os.PathLike[str] | pd.DataFrame", space: Space) 
             f"{name}: a parameter named {', '.join(taken)} cannot be told from the column of a "
             f"result; give it another name in the space and in the table."
         )
-    if missing := [n for n in ("value", *space.free) if n not in header]:
+    needed = [name for name in space.free if name not in space.conditions]
+    if missing := [n for n in ("value", *needed) if n not in header]:
         raise wrong(
             f"{name} has no column {', '.join(missing)}: needed are a column for each parameter, "
             f"and value."
@@ -180,14 +181,14 @@ class _Reader:
         """The values of the parameters; the space says if one is missing or is none."""
         config = {}
         for name in self.space.free:
-            given = row[name]
+            given = row.get(name)
             if name in self._known:
                 found = self._choice(name, given)
                 if found or not is_missing(given):
                     config[name] = found[0] if found else given
             elif not is_missing(given):
                 config[name] = _number(given, name)
-        return config
+        return self.space.relevant(config)  # an empty cell is no None where there is no value
 
     def _choice(self, name: str, given: Any) -> list[Any]:
         """The choice that a cell stands for, or none."""

@@ -107,15 +107,23 @@ def test_only_active_parameters_are_translated_back() -> None:
         {"kind": CategoricalDistribution("abc"), "n": IntDistribution(10, 30, step=10)},
         {"n": Condition("kind", frozenset([0.0, 2.0]))},
     )
-    translation = Translation(structure)
-    assert translation.to_params({"kind": 2, "n": 1}) == {"kind": "c", "n": 20}
-    assert translation.to_params({"kind": 1, "n": 1}) == {"kind": "b"}
+    assert params_of(Translation(structure)) == [
+        *({"kind": "a", "n": n} for n in (10, 20, 30)),
+        {"kind": "b"},
+        *({"kind": "c", "n": n} for n in (10, 20, 30)),
+    ]
 
 
 def test_conditions_on_steps() -> None:
     structure = Structure(
-        {"n": IntDistribution(10, 30, step=10), "x": FloatDistribution(0, 1)},
-        {"x": Condition("n", frozenset([20.0]))},
+        {"n": IntDistribution(10, 30, step=10), "c": CategoricalDistribution("ab")},
+        {"c": Condition("n", frozenset([20.0]))},
     )
-    assert Translation(structure).to_params({"n": 1, "x": 0.5}) == {"n": 20, "x": 0.5}
-    assert Translation(structure).to_params({"n": 2, "x": 0.5}) == {"n": 30}
+    expected = [{"n": 10}, {"n": 20, "c": "a"}, {"n": 20, "c": "b"}, {"n": 30}]
+    assert params_of(Translation(structure)) == expected
+
+
+def params_of(translation: Translation) -> list[dict[str, object]]:
+    """All there are."""
+    assert translation.space.points is not None
+    return [translation.to_params(translation.space.decode(x)) for x in translation.space.points]
