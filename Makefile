@@ -11,7 +11,7 @@ TABLES := summary regret-table real-table wins-table ranks-table standings stand
 REPORT := index.html $(TABLES:%=tables/%.md) \
 	$(foreach name,$(FIGURES),figures/$(name).png figures/$(name).svg data/$(name).csv)
 
-.PHONY: demo test test-slow study lint types check clean
+.PHONY: demo test test-slow fuzz study lint types check clean
 
 demo: $(STAMP)  ## noisy Hartmann-6: entropy search beside LogEI and random search, out/demo.png
 	$(BIN)/amortes demo --output out/demo.png
@@ -21,6 +21,9 @@ test: $(STAMP)  ## the fast tests
 
 test-slow: $(STAMP)  ## the tests that take minutes
 	$(BIN)/pytest -n 2 -m slow
+
+fuzz: $(STAMP)  ## 50,000 hostile inputs, other ones each time; INPUTS and SEED to choose
+	$(BIN)/python -m tests.fuzz $(or $(INPUTS),50000) $(SEED)
 
 study: $(STAMP)  ## a miniature of the benchmarks, from runs to report, in minutes: out/study
 	rm -rf out/study

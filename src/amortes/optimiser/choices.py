@@ -231,8 +231,8 @@ def _checked(choice: Any, kind: str) -> Any:
         choice = choice.item()
     try:
         hash(identity(choice))
-        known = bool(choice == choice)  # unlike NaN
-    except (TypeError, ValueError, RecursionError):
+        known = bool(choice == choice) and bool(text(choice))  # unlike NaN
+    except Exception:  # TypeError, or whatever comparing it raises
         known = False
     if not known:
         raise ConfigError(

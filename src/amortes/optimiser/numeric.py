@@ -132,20 +132,20 @@ class Numeric(Parameter):
                 f"{self.high}. For a fixed value give the value instead of {_a(kind)}."
             )
         if not isinstance(self.log, bool):
-            raise ConfigError(f"{kind}: log must be True or False, not {self.log!r}.")
+            raise ConfigError(f"{kind}: log must be True or False, not {shown(self.log)}.")
         if self.step is None:
             return
         if not self.step > 0:
             raise ConfigError(f"{kind}: step must be positive, not {self.step}.")
-        if self._steps < 1:
-            raise ConfigError(
-                f"{kind}: a step of {self.step} leaves only {self.low} of {self.low} to "
-                f"{self.high}. Give a smaller step, or the value instead of {_a(kind)}."
-            )
         if max(abs(self.low), abs(self.high), self.high - self.low) > 2 * MAX_INTEGER * self.step:
             raise ConfigError(
                 f"{kind}: a step of {self.step} is too small for numbers from {self.low} to "
                 f"{self.high}: neighbours cannot be told apart. Leave out the step."
+            )
+        if self._steps < 1:
+            raise ConfigError(
+                f"{kind}: a step of {self.step} leaves only {self.low} of {self.low} to "
+                f"{self.high}. Give a smaller step, or the value instead of {_a(kind)}."
             )
 
 
@@ -224,7 +224,7 @@ class Int(Numeric):
     def __post_init__(self) -> None:
         for name in ("low", "high", "step"):
             object.__setattr__(self, name, _integer(getattr(self, name), f"Int: {name}"))
-        if max(abs(self.low), abs(self.high)) > MAX_INTEGER:
+        if max(abs(self.low), abs(self.high), abs(self.step)) > MAX_INTEGER:
             raise ConfigError(
                 f"Int: {shown(self.low)}..{shown(self.high)} goes beyond 2**48, where neighbours "
                 f"cannot be told apart. Use a Float."

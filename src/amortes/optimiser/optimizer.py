@@ -27,7 +27,7 @@ from amortes.optimiser import state as states
 from amortes.optimiser.insight import Goal, Insight, Point
 from amortes.optimiser.space import Config, Space
 from amortes.optimiser.start import Start, Table, entries
-from amortes.optimiser.suggest import Suggester
+from amortes.optimiser.suggest import Suggester, check_acquisition
 from amortes.optimiser.table import read_results
 from amortes.optimiser.trials import Ledger, Outcome, Trial
 from amortes.pretrained import AnyNetwork, as_network
@@ -66,9 +66,10 @@ class Optimizer(Insight):
         cost: Callable[[Config], float] | None = None,
     ) -> None:
         self.space = space if isinstance(space, Space) else Space(space)
-        if goal not in get_args(Goal):
+        if not isinstance(goal, str) or goal not in get_args(Goal):
             raise ConfigError(f"goal: must be minimize or maximize, not {shown(goal)}.")
         self.goal = goal
+        check_acquisition(acquisition)
         self._lock = lock_of(self)
         self._ledger = Ledger(self.space)
         self._queue: list[Config] = []

@@ -25,9 +25,12 @@ def entries(start: Start, space: Space) -> Iterable[Any]:
     given: Any = start(space) if callable(start) else start
     if is_table(given):
         return read_results(given, space)
-    if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping):
+    try:
+        if isinstance(given, bytes | Mapping):
+            raise TypeError
+        return iter(given)
+    except TypeError:
         raise DataError(
             f"start: expected a list of (config, value), Trials or configs, a DataFrame or a "
             f"file of results, not {shown(given)}."
-        )
-    return given
+        ) from None

@@ -171,7 +171,7 @@ class Suggester:
 
 def check_acquisition(name: str) -> None:
     """Raise `ConfigError` unless there is an acquisition of that name."""
-    if name not in ACQUISITIONS:
+    if not isinstance(name, str) or name not in ACQUISITIONS:
         raise ConfigError(
             f"acquisition: must be one of {', '.join(ACQUISITIONS)}, not {shown(name)}."
         )

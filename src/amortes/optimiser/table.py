@@ -140,7 +140,7 @@ def as_result(number: int, row: Mapping[str, str], space: Space) -> Trial:
 def _of_csv(path: Path) -> tuple[Sequence[str], Rows]:
     try:
         text = path.read_text(encoding="utf-8-sig")  # some spreadsheets begin with a mark
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: not text, or no path
         raise FileError(f"{path} is not readable: {error}") from None
     reader = csv.DictReader(io.StringIO(text), restval="")
     return reader.fieldnames or (), ((f"line {reader.line_num}", row) for row in reader)

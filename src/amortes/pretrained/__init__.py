@@ -49,13 +49,15 @@ def as_network(network: AnyNetwork | None, *, gains: bool = False) -> Network[An
     """
     if isinstance(network, Network):
         return network
-    if network is None or network in names():
-        return load_pretrained(DEFAULT if network is None else str(network))[0]
+    if network is None:
+        return load_pretrained()[0]
     if not isinstance(network, str | os.PathLike):
         raise ConfigError(
             f"network: must be an amortes Network, a weights file or a name ({', '.join(names())}),"
             f" not a {type(network).__name__}. `load_pretrained` gives a pair: network and card."
         )
+    if network in names():
+        return load_pretrained(str(network))[0]
     if not Path(network).exists():
         raise ConfigError(
             f"network: there is no file {os.fspath(network)!r}, and no network of that name; there "
