@@ -4,17 +4,19 @@
     fitted.predict(Xq)                                  # distribution of y
     fitted.score("jes", Xq)                             # bigger is better, differentiable in Xq
 
-Scores, with u = y if y is maximised and u = -y otherwise, in the user's units:
+Scores, with u = y if y is maximised and u = -y otherwise:
 
     pes, mes, jes   expected information in nats about x*, f*, and both
-    ei, logei       E max(u(x) - u(b), 0) and its logarithm, b being the best point observed
-    ucb             E u(x) + sqrt(beta) sd u(x)
-    mean            E u(x)
+    ei, logei       E max(z(x) - z(b), 0) and its logarithm, b being the best point observed
+    ucb             E z(x) + sqrt(beta) sd z(x)
+    mean            E z(x)
+
+z being the network's units (`units`), which are u up to a factor unless the results are warped.
 
 The best point observed is that of the highest posterior mean: with noise the highest observation
 is an overestimate (a lucky draw). Improvement is over its value, as uncertain as that is, and about
 the function without noise: so evaluating b again, or a point right beside it, improves nothing. To
-take u(b) for a known number, the posterior mean, would reward just that, again and again
+take z(b) for a known number, the posterior mean, would reward just that, again and again
 (docs/log.md). A network that knows one point at a time has no choice.
 """
 
@@ -26,17 +28,6 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from amortes.acquisition.latent import (
-    correlation,
-    improvement,
-    lengthscale,
-    log_evidence,
-    mean,
-    noise_sd,
-    observed_mean,
-    rough_moments,
-    without_noise,
-)
 from amortes.acquisition.units import Units, check_values
 from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint, Network
@@ -61,6 +52,7 @@ class Fitted:
         X_pending: Tensor | None = None,
         *,
         maximise: bool = True,
+        units: Units | None = None,
     ) -> None:
         if network.training:
             raise ConfigError("the network is in training mode; call `network.eval()` first.")
@@ -74,7 +66,7 @@ class Fitted:
         X_pending = _pending(X_pending, X.shape[-1])
         self.network, self.X, self.y, self.X_pending = network, _inside(X), y.detach(), X_pending
         self.maximise = maximise
-        self.units = Units.of(self.y, maximise=maximise)
+        self.units = units or Units.of(self.y, maximise=maximise)
         self.told: tuple[Tensor | None, Tensor | None] | None = None  # the optimum, user's units
         self._hint: Hint | None = None  # the same for the network
         # Also when the caller is in inference mode: a later call may want gradients.
@@ -109,7 +101,7 @@ class Fitted:
         with torch.no_grad():
             expected = self.posterior_mean(self.X_pending)
         X, y = torch.cat([self.X, self.X_pending]), torch.cat([self.y, expected])
-        fitted = Fitted(self.network, X, y, maximise=self.maximise)
+        fitted = Fitted(self.network, X, y, maximise=self.maximise, units=self.units)
         return fitted if self.told is None else fitted.hinted(*self.told)
 
     def hinted(self, x: Tensor | None = None, f: Tensor | float | None = None) -> Self:
@@ -135,7 +127,7 @@ class Fitted:
     def _fresh_copy(self) -> Self:
         """A copy without what belongs to predictions that are about to change."""
         other = copy.copy(self)
-        for name in ("best", "_order"):
+        for name in ("best", "_best_z", "_order"):
             other.__dict__.pop(name, None)
         return other
 
@@ -153,45 +145,72 @@ class Fitted:
         Of y with `noise`, of f without; None if the network only knows one point at a time.
         """
         _check_points(Xq.flatten(0, 1), "Xq", self.d)
-        return correlation(self._state, Xq, noise=noise) if self._hint is None else None
+        if self._hint is not None:
+            return None
+        return self.network.correlation(self._state, Xq, noise=noise)
 
     @property
     def lengthscale(self) -> Tensor | None:
         """Lengths over which y varies along each coordinate, `d`; None if nobody can say."""
-        return lengthscale(self._state)
+        lengths = self.network.lengthscale(self._state)
+        return None if lengths is None else lengths[0]
 
     @property
     def noise_sd(self) -> float | None:
-        """Standard deviation of the noise in y; None if the network cannot tell it from f."""
-        return None if self.noise_share is None else self.units.scale * self.noise_share
+        """Standard deviation of the noise in y at the best point; None if nobody can tell."""
+        if self.noise_share is None:
+            return None
+        z = self.units.to_network(self.units.value(self._best_z))
+        around = self.units.value(z + torch.tensor([-0.5, 0.5]) * self.noise_share)
+        return float((around[1] - around[0]).abs())
 
     @property
     def noise_share(self) -> float | None:
         """The same in units of the standard deviation of the results."""
-        return noise_sd(self._state)
+        noise = self.network.noise_sd(self._state)
+        return None if noise is None else float(noise)
 
     @property
     def log_evidence(self) -> float | None:
         """Logarithm of the density of y, all hyperparameters considered; None if nobody knows."""
-        density = log_evidence(self._state)
-        return None if density is None else density - len(self.y) * math.log(self.units.scale)
+        if not self.network.has_evidence:
+            return None
+        density = float(self.network.log_evidence(self._state))
+        return density + float(self.units.log_slope(self.y).sum())
+
+    def evidence_of(self, Z: Tensor) -> Tensor:
+        """Log densities of other values at the same points in the network's units, `m x n`: `m`.
+
+        By importance weights, from the hyperparameters of this fit.
+        """
+        with torch.no_grad():
+            return self.network.log_evidence(self._state, Z[None])[0]
 
     def rough_moments(self, Xq: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Roughly the mean and standard deviation of u without noise, up to a factor and a shift.
+        """Roughly the mean and standard deviation of z without noise.
 
         At Xq, `m x d`: `m` each, in a tenth of the time of `latent`; None if the network has no
         faster way.
         """
         _check_points(Xq, "Xq", self.d)
-        return rough_moments(self._state, Xq) if self._hint is None else None
+        moments = self.network.rough_moments(self._state, Xq[None])
+        if moments is None or self._hint is not None:
+            return None
+        return moments[0][0], moments[1][0]
 
     def posterior_mean(self, Xq: Tensor) -> Tensor:
-        """E[y] at Xq, `m x d`: `m`."""
+        """What is expected of y at Xq, `m x d`: `m`.
+
+        E[y], or if results are warped the y of E[z], which is about the median: of a skewed
+        distribution the mean may be far out.
+        """
+        return self.units.value(self._mean(Xq))
+
+    def _mean(self, Xq: Tensor) -> Tensor:
+        """E[z] at Xq: `m`."""
         _check_points(Xq, "Xq", self.d)
-        z = mean(self._state, Xq) if self._hint is None else None
-        if z is None:
-            return self.predict(Xq).mean
-        return self.units.centre + self.units.sign * self.units.scale * z
+        z = self.network.mean(self._state, Xq[None]) if self._hint is None else None
+        return self._predict(Xq).mean[0] if z is None else z[0]
 
     def gain_distribution(self, name: str, Xq: Tensor) -> Predictive:
         """Distribution of the information gained at Xq in nats, for pes, mes or jes: `m`."""
@@ -209,12 +228,13 @@ class Fitted:
         if name not in SCORES:
             raise ConfigError(f"score: must be one of {', '.join(SCORES)}, not {name!r}.")
         if name in GAINS:
-            return self._gain(name, Xq).mean
+            self._check_gain(Xq)
+            return self.network.expected_gain(self._state, Xq[None], name)[0]
         if name == "mean":
-            return self.units.sign * self.posterior_mean(Xq)
+            return self._mean(Xq)
         if name == "ucb":
             check_beta(beta)
-            return self.units.to_utility(self._latent(Xq)).upper_confidence_bound(beta)
+            return self._latent(Xq).upper_confidence_bound(beta)
         gained = self._improvement(Xq, best)
         zero = torch.zeros((), dtype=torch.float64)
         if name == "ei":
@@ -222,22 +242,28 @@ class Fitted:
         return gained.log_expected_improvement(zero)
 
     def _improvement(self, Xq: Tensor, best: float | None) -> Predictive:
-        """Distribution of u(x) - `best` or, without it, of u(x) less that of the best point."""
+        """Distribution of z(x) - `best` or, without it, of z(x) less that of the best point."""
         _check_points(Xq, "Xq", self.d)
         if best is not None and not math.isfinite(best):
             raise DataError(f"best: must be finite, not {best}.")
         if best is None and self._hint is None:
-            gained = improvement(self._state, Xq, self.best_points(1)[0])
+            gained = self.network.improvement(self._state, Xq[None], self.best_points(1))
             if gained is not None:
-                return gained.affine(*torch.tensor([self.units.scale, 0.0], dtype=torch.float64))
-        value = self.units.sign * (self.best if best is None else best)
-        shift = torch.tensor([1.0, -value], dtype=torch.float64)
-        return self.units.to_utility(self._latent(Xq)).affine(*shift)
+                return gained[0]
+        value = self._best_z
+        if best is not None:
+            value = self.units.to_network(torch.tensor(best, dtype=torch.float64))
+        return self._latent(Xq).affine(torch.ones((), dtype=torch.float64), -value)
 
     @cached_property
     def best(self) -> float:
         """The best posterior mean of y at an observed point."""
-        return float(self.posterior_mean(self.best_points(1)).detach())
+        return float(self.units.value(self._best_z))
+
+    @cached_property
+    def _best_z(self) -> Tensor:
+        with torch.no_grad():
+            return self._mean(self.best_points(1))[0]
 
     def best_points(self, count: int) -> Tensor:
         """Observed points with the best posterior means, best first: at most `count x d`."""
@@ -246,18 +272,21 @@ class Fitted:
     @cached_property
     def _order(self) -> Tensor:
         """The observed points by their posterior means, best first: `n`."""
-        means = observed_mean(self._state) if self._hint is None else None
+        means = self.network.observed_mean(self._state) if self._hint is None else None
         if means is None:
             with torch.no_grad():
-                means = self.units.sign * self.posterior_mean(self.X)
-        return means.argsort(descending=True, stable=True)
+                means = self._mean(self.X)[None]
+        return means[0].argsort(descending=True, stable=True)
 
     def _gain(self, name: str, Xq: Tensor) -> Predictive:
         """Distribution of one gain, `m`."""
+        self._check_gain(Xq)
+        return self.network.gain(self._state, Xq[None], (name,))[0, :, 0]
+
+    def _check_gain(self, Xq: Tensor) -> None:
         if self._hint is not None:
             raise ConfigError("there is no gain left once the optimum is told.")
         _check_points(Xq, "Xq", self.d)
-        return self.network.gain(self._state, Xq[None], (name,))[0, :, 0]
 
     def _predict(self, Xq: Tensor) -> Predictive:
         """Distribution of the network's z, `1 x m`."""
@@ -266,7 +295,8 @@ class Fitted:
 
     def _latent(self, Xq: Tensor) -> Predictive:
         """Distribution of the network's z without noise, `m`."""
-        return without_noise(self._state, self._predict(Xq))[0]
+        _check_points(Xq, "Xq", self.d)
+        return self.network.latent(self._state, Xq[None], self._hint)[0]
 
 
 def check_beta(beta: float) -> None:

@@ -1,13 +1,12 @@
-"""Between the user's y and the z a network knows: z = sign (y - centre) / scale.
+"""Between the user's y and the z a network knows.
 
-As in the paper, centre and scale are the mean and the standard deviation of the observed y, and
-z is maximised (sign = -1 when the user minimises). Where the data give no scale (a single value, or
-values that differ by rounding only) it is the size of the values, or 1 if they are zero.
+    t = (sign y - centre) / scale,    z = (T(t) - mean) / sd,
 
-Nothing is clipped: of n values none is further than (n - 1) / sqrt(n) standard deviations from the
-mean, which networks take. But a value far from all others, such as a penalty of 1e6 for a failure,
-squeezes the rest together until they look the same. The optimiser draws such values in (`tail`);
-who uses a network in another way should leave them out, or take logarithms.
+T being a power transform (`amortes.nets.distributions.power`) with power 1, the identity, unless the
+data say otherwise (`output_warp`). z is maximised (sign = -1 when the user minimises) and, as in the
+paper, has mean 0 and standard deviation 1 over the data. Centre and scale are those of the bulk of
+the data: median, and half of the width of the middle 68 %. Where the data give no scale (a single
+value, or values that differ by rounding only) it is the size of the values, or 1 if they are zero.
 """
 
 import math
@@ -18,7 +17,12 @@ import torch
 from torch import Tensor
 
 from amortes.errors import DataError
-from amortes.nets.distributions import Predictive
+from amortes.nets.distributions import GaussianMixture, PowerTransformed, Predictive
+from amortes.nets.distributions.power import (
+    inverse_power_transform,
+    log_power_slope,
+    power_transform,
+)
 
 LARGEST = 1e100
 """Values beyond this are refused: squares in the user's units would overflow."""
@@ -26,18 +30,27 @@ SMALLEST = 1e-100
 """Spreads below this count as none: their squares would underflow."""
 ROUNDING = 1e-13
 """Values that differ by less than this share of their size differ by rounding."""
+BULK = (0.16, 0.5, 0.84)
+"""Quantiles that give scale and centre; those of a normal distribution one sd apart."""
+BEYOND = 10.0
+"""How many times the range of the data beyond these predictions may reach."""
 
 
 @dataclass(frozen=True)
 class Units:
     """How the user's y and the network's z correspond."""
 
+    sign: float
     centre: float
     scale: float
-    sign: float
+    power: float
+    mean: float
+    sd: float
+    low: float  # t is not believed beyond low and high
+    high: float
 
     @classmethod
-    def of(cls, y: Tensor, *, maximise: bool) -> Self:
+    def of(cls, y: Tensor, *, maximise: bool, power: float = 1.0) -> Self:
         """The units of data y, `n` with n >= 1, finite."""
         size = float(y.abs().max())
         if size > LARGEST:
@@ -45,28 +58,61 @@ class Units:
                 f"y has a value of size {size:g}; at most {LARGEST:g} is supported. "
                 "Rescale the objective, or take its logarithm."
             )
-        centre = float(y.mean())
-        if without_spread(y):
-            spread = abs(centre) if abs(centre) > SMALLEST else 1.0
-        else:
-            spread = float(y.std())
-        return cls(centre, spread, 1.0 if maximise else -1.0)
+        sign = 1.0 if maximise else -1.0
+        least = max(ROUNDING * size, SMALLEST)
+        centre, scale = _bulk(sign * y, least)
+        t = (sign * y - centre) / scale
+        v = power_transform(t, power)
+        sd = float(v.std()) if len(v) > 1 else 0.0
+        if sd * scale <= least:
+            sd = 1.0
+        low, high = float(t.min()), float(t.max())
+        reach = BEYOND * max(high - low, 1.0)
+        return cls(sign, centre, scale, power, float(v.mean()), sd, low - reach, high + reach)
 
     def to_network(self, y: Tensor) -> Tensor:
         """The z of values y."""
-        return self.sign * (y - self.centre) / self.scale
+        return (power_transform(self._standard(y), self.power) - self.mean) / self.sd
+
+    def log_slope(self, y: Tensor) -> Tensor:
+        """log |dz/dy| at values y."""
+        constant = math.log(self.scale * self.sd)
+        return log_power_slope(self._standard(y), self.power) - constant
+
+    def value(self, z: Tensor) -> Tensor:
+        """The y of values z."""
+        t = inverse_power_transform(self.mean + self.sd * z, self.power)
+        return self.sign * (self.centre + self.scale * t.clamp(self.low, self.high))
 
     def to_user(self, z: Predictive) -> Predictive:
         """The distribution of y given that of z."""
-        return z.affine(self._tensor(self.sign * self.scale), self._tensor(self.centre))
+        return self._transformed(z, self.sign)
 
     def to_utility(self, z: Predictive) -> Predictive:
         """The distribution of y, or of -y when the user minimises: bigger is better."""
-        return z.affine(self._tensor(self.scale), self._tensor(self.sign * self.centre))
+        return self._transformed(z, 1.0)
 
-    @staticmethod
-    def _tensor(value: float) -> Tensor:
-        return torch.tensor(value, dtype=torch.float64)
+    def _standard(self, y: Tensor) -> Tensor:
+        return (self.sign * y - self.centre) / self.scale
+
+    def _transformed(self, z: Predictive, sign: float) -> Predictive:
+        v = z.affine(*(torch.tensor(c, dtype=torch.float64) for c in (self.sd, self.mean)))
+        scale, shift = sign * self.scale, sign * self.centre
+        if self.power == 1.0 or not isinstance(v, GaussianMixture):
+            return v.affine(*(torch.tensor(c, dtype=torch.float64) for c in (scale, shift)))
+        return PowerTransformed(
+            v, self.power, low=self.low, high=self.high, scale=scale, shift=shift
+        )
+
+
+def _bulk(u: Tensor, least: float) -> tuple[float, float]:
+    """Centre and scale of values, from their quantiles; nothing below `least` is a scale."""
+    levels = torch.tensor(BULK, dtype=u.dtype)
+    low, centre, high = torch.quantile(u, levels).tolist()
+    for scale in (0.5 * (high - low), float(u.std()) if len(u) > 1 else 0.0):
+        if scale > least:
+            return centre, scale
+    return centre, abs(centre) if abs(centre) > SMALLEST else 1.0
 
 
 def without_spread(y: Tensor) -> bool:

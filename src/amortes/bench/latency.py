@@ -32,7 +32,7 @@ from typing import Any
 
 from torch import Tensor
 
-from amortes.acquisition.tail import fit_robustly
+from amortes.acquisition.output_warp import fit_warped
 from amortes.bench.methods.registry import method_factory
 from amortes.bench.protocol import MethodFactory, Problem
 from amortes.nets.base import Network
@@ -153,7 +153,7 @@ def ours(network: Network[Any]) -> Method:
         space = {name: Float(0.0, 1.0) for name in names}
         optimizer = Optimizer(space, "maximize", seed=seed, start=results, network=network)
         begin = time.perf_counter()
-        fit_robustly(network, X, y, maximise=True)
+        fit_warped(network, X, y, maximise=True)
         fit = time.perf_counter() - begin
         with warnings.catch_warnings():
             # That there are more results than the network was trained for, once for each dataset.

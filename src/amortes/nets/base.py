@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from amortes.nets.distributions import Predictive
-from amortes.prior.gp import GPPrior
+from amortes.prior.gp import GPPrior, Hyperparameters
 
 GAINS = ("pes", "mes", "jes")
 """Names of the gains: of information about x*, f*, and both."""
@@ -65,27 +65,67 @@ class Network(nn.Module, ABC, Generic[State]):
     def predict(self, state: State, Xq: Tensor, hint: Hint | None = None) -> Predictive:
         """Distribution of a noisy observation y at Xq, `b x q x d`: batch shape `b x q`."""
 
-    def teach(self, state: State, Xq: Tensor, hint: Hint | None = None) -> Predictive:
-        """The predictions whose entropies the alpha stage learns from: those of `predict`."""
-        return self.predict(state, Xq, hint)
-
-    def imagined_gains(self, state: State, Xq: Tensor) -> Tensor | None:
-        """The information gained at Xq if one of s optima were true: `b x q x s x 3`.
-
-        Optima are drawn from what the network believes, for the alpha stage to learn from beside
-        the true one; None from networks that cannot draw.
-        """
-        return None
-
-    def require_draws(self) -> None:
-        """Raise `ConfigError` if the configuration leaves no draws for `imagined_gains`."""
-
     @abstractmethod
     def gain(self, state: State, Xq: Tensor, names: Sequence[str] = GAINS) -> Predictive:
         """Distribution of the information gained at Xq: batch shape `b x q x len(names)`.
 
         The acquisition values are its mean.
         """
+
+    def expected_gain(self, state: State, Xq: Tensor, name: str) -> Tensor:
+        """The mean of one gain: `b x q`."""
+        return self.gain(state, Xq, (name,)).mean[..., 0]
+
+    def latent(self, state: State, Xq: Tensor, hint: Hint | None = None) -> Predictive:
+        """Distribution of the function without noise; that of y if nobody knows another."""
+        return self.predict(state, Xq, hint)
+
+    # What some networks know beyond that; None from those that do not.
+
+    def mean(self, state: State, Xq: Tensor) -> Tensor | None:
+        """Posterior mean at Xq, `b x q`, if there is a faster way than `predict`."""
+        return None
+
+    def observed_mean(self, state: State) -> Tensor | None:
+        """Posterior mean at the points observed: `b x n`."""
+        return None
+
+    def improvement(self, state: State, Xq: Tensor, x: Tensor) -> Predictive | None:
+        """Distribution of f(Xq) - f(x), x `b x d`: batch shape `b x q`."""
+        return None
+
+    def correlation(self, state: State, Xq: Tensor, *, noise: bool) -> Tensor | None:
+        """Correlations of f (or y, with noise) at the q points of each batch: `b x q x q`.
+
+        One dataset's state also takes several batches of points.
+        """
+        return None
+
+    def rough_moments(self, state: State, Xq: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Roughly mean and standard deviation of f at Xq, `b x q` each, in little time."""
+        return None
+
+    def lengthscale(self, state: State) -> Tensor | None:
+        """Lengths over which functions vary along each coordinate: `b x d`."""
+        return None
+
+    def noise_sd(self, state: State) -> Tensor | None:
+        """Standard deviation of the noise: `b`."""
+        return None
+
+    has_evidence: bool = False
+    """Whether it knows the density of its data, `log_evidence`."""
+
+    def log_evidence(self, state: State, Y: Tensor | None = None) -> Tensor:
+        """Log density of the data, `b`, or of other values Y, `b x m x n`, instead: `b x m`."""
+        raise NotImplementedError
+
+    def inference_loss(self, X: Tensor, y: Tensor, hyper: Hyperparameters) -> Tensor | None:
+        """What the base stage minimises, if that is not the loss of predictions.
+
+        X `b x n x d`, y `b x n`, drawn from the prior with these hyperparameters, `b`.
+        """
+        return None
 
     @abstractmethod
     def base_parameters(self) -> Iterator[nn.Parameter]:

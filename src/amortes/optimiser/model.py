@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from amortes.acquisition import Fitted, Found, SearchConfig, maximise, maximise_pool
-from amortes.acquisition.tail import fit_robustly
+from amortes.acquisition.output_warp import fit_warped
 from amortes.nets.base import Network
 from amortes.optimiser.design import Fixed, agreeing, domain, sample
 from amortes.optimiser.trials import Ledger
@@ -24,15 +24,12 @@ AROUND = 8
 
 
 class Model:
-    """What the results so far, the trials of a ledger that are done, say about its space.
-
-    Results far on the bad side may count as less bad than they are: `amortes.acquisition.tail`.
-    """
+    """What the results so far, the trials of a ledger that are done, say about its space."""
 
     def __init__(self, network: Network[Any], ledger: Ledger, *, maximise: bool) -> None:
         self.space = ledger.space
         X, y = ledger.points("done"), ledger.values()
-        self.fitted = fit_robustly(network, X, y, maximise=maximise)
+        self.fitted = fit_warped(network, X, y, maximise=maximise)
         self._success = success_weight(network, ledger)
 
     def with_pending(self, X_pending: Tensor) -> Self:

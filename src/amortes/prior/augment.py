@@ -12,6 +12,7 @@ from torch import Tensor
 
 from amortes.prior.gp import Hyperparameters
 from amortes.prior.paths import Paths
+from amortes.prior.warp import mirrored
 
 
 @dataclass(frozen=True)
@@ -37,5 +38,8 @@ class Symmetry:
         return paths.permuted(self.order).reflected(self.mirror)
 
     def hyperparameters(self, hyper: Hyperparameters) -> Hyperparameters:
-        """Hyperparameters of the mapped functions: lengthscales follow their axes."""
-        return replace(hyper, lengthscale=hyper.lengthscale.gather(1, self.order))
+        """Hyperparameters of the mapped functions: lengthscales and warps follow their axes."""
+        warp = hyper.warp
+        if warp is not None:
+            warp = mirrored(warp.gather(2, self.order[:, None].expand(-1, 2, -1)), self.mirror)
+        return replace(hyper, lengthscale=hyper.lengthscale.gather(1, self.order), warp=warp)

@@ -1,9 +1,17 @@
 """Stationary covariance functions with one lengthscale per dimension.
 
-With r^2 = sum_k (x_k - x'_k)^2 / l_k^2:
+With r^2 = sum_k (u_k - u'_k)^2 / l_k^2, u being the (warped) coordinates:
 
     se        exp(-r^2 / 2)
     matern52  (1 + sqrt(5) r + 5/3 r^2) exp(-sqrt(5) r)
+    mixed     (1 - rho) se + rho matern52, rho being the roughness
+
+Points are scaled first: warped, then divided by lengthscales. In scaled coordinates v all
+derivatives are radial: with w = -2 dk/d(r^2) and c = -2 dw/d(r^2),
+
+    cov(f(v), df(v')/dv'_k)     = w (v_k - v'_k)                    var(df/dv_k)     = w(0)
+    cov(f(v), d2f(v')/dv'_k^2)  = c (v_k - v'_k)^2 - w              var(d2f/dv_k^2)  = 3 c(0)
+    dk/d log l_k                = w (v_k - v'_k)^2
 """
 
 import math
@@ -12,63 +20,84 @@ import torch
 from torch import Tensor
 
 from amortes.prior.gp import Hyperparameters, Kernel
+from amortes.prior.warp import warp
+
+SPECTRAL_DEGREES_OF_FREEDOM: dict[Kernel, float] = {"se": math.inf, "matern52": 5.0}
+"""Spectral density of each kernel: multivariate Student-t with so many degrees of freedom."""
 
 
-def scaled_square_distance(X1: Tensor, X2: Tensor, lengthscale: Tensor) -> Tensor:
-    """r^2 between `... x n1 x d` and `... x n2 x d`, lengthscales `... x d`: `... x n1 x n2`."""
-    A = X1 / lengthscale.unsqueeze(-2)
-    B = X2 / lengthscale.unsqueeze(-2)
+def scaled(hyper: Hyperparameters, X: Tensor) -> Tensor:
+    """Scaled coordinates of X, `... x n x d`, under hyperparameters `...`."""
+    U = X if hyper.warp is None else warp(X, hyper.warp)
+    return U / hyper.lengthscale.unsqueeze(-2)
+
+
+def square_distance(V1: Tensor, V2: Tensor) -> Tensor:
+    """r^2 between scaled points, `... x n1 x d` and `... x n2 x d`: `... x n1 x n2`."""
     # |a - b|^2 = (-2a, |a|^2, 1) . (b, 1, |b|^2): one matrix product, as fast as memory allows.
-    A = torch.cat([-2 * A, A.square().sum(-1, keepdim=True), torch.ones_like(A[..., :1])], dim=-1)
-    B = torch.cat([B, torch.ones_like(B[..., :1]), B.square().sum(-1, keepdim=True)], dim=-1)
+    one1, one2 = torch.ones_like(V1[..., :1]), torch.ones_like(V2[..., :1])
+    A = torch.cat([-2 * V1, V1.square().sum(-1, keepdim=True), one1], dim=-1)
+    B = torch.cat([V2, one2, V2.square().sum(-1, keepdim=True)], dim=-1)
     return (A @ B.mT).clamp_min_(0.0)
 
 
-def correlation(kernel: Kernel, square_distance: Tensor) -> Tensor:
-    """The kernel at unit output variance as a function of r^2 (any shape)."""
+def correlation(kernel: Kernel, r2: Tensor, roughness: Tensor | None = None) -> Tensor:
+    """The kernel at unit output variance as a function of r^2; roughness broadcasts to r^2."""
     if kernel == "se":
-        return (-0.5 * square_distance).exp_()
-    # The floor keeps the gradient of the square root finite at r = 0.
-    r = (5.0 * square_distance).clamp_min(1e-30).sqrt()
-    return (1.0 + r + r.square() / 3.0) * (-r).exp()
+        return (-0.5 * r2).exp_()
+    r, decay = _matern(r2)
+    return _mixed(kernel, (1.0 + r + r.square() / 3.0) * decay, r2, roughness)
 
 
-def radial_slope(kernel: Kernel, square_distance: Tensor) -> Tensor:
-    """w(r^2) = -2 dk/d(r^2) at unit output variance.
-
-    It gives derivatives by lengthscales, dk/d log l_k = w (x_k - x'_k)^2 / l_k^2, and covariances
-    with derivatives of f: cov(f(x), df(x')/dx'_k) = w (x_k - x'_k) / l_k^2, and
-    var(df/dx_k) = w(0) / l_k^2.
-    """
+def radial_slope(kernel: Kernel, r2: Tensor, roughness: Tensor | None = None) -> Tensor:
+    """w(r^2) = -2 dk/d(r^2) at unit output variance."""
     if kernel == "se":
-        return correlation(kernel, square_distance)
-    r = (5.0 * square_distance).clamp_min(1e-30).sqrt()
-    return 5.0 / 3.0 * (1.0 + r) * (-r).exp()
+        return correlation(kernel, r2)
+    r, decay = _matern(r2)
+    return _mixed(kernel, 5.0 / 3.0 * (1.0 + r) * decay, r2, roughness)
 
 
-def value_and_slope(kernel: Kernel, square_distance: Tensor) -> tuple[Tensor, Tensor]:
-    """`correlation` and `radial_slope`: for the squared exponential one and the same tensor."""
-    value = correlation(kernel, square_distance)
-    return value, value if kernel == "se" else radial_slope(kernel, square_distance)
-
-
-def radial_curvature(kernel: Kernel, square_distance: Tensor) -> Tensor:
-    """v(r^2) = -2 dw/d(r^2), with w of `radial_slope`.
-
-    It gives covariances with second derivatives of f: cov(f(x), d2f(x')/dx'_k^2) =
-    v (x_k - x'_k)^2 / l_k^4 - w / l_k^2, and var(d2f/dx_k^2) = 3 v(0) / l_k^4.
-    """
+def radial_curvature(kernel: Kernel, r2: Tensor, roughness: Tensor | None = None) -> Tensor:
+    """c(r^2) = -2 dw/d(r^2), with w of `radial_slope`."""
     if kernel == "se":
-        return correlation(kernel, square_distance)
-    r = (5.0 * square_distance).clamp_min(1e-30).sqrt()
-    return 25.0 / 3.0 * (-r).exp()
+        return correlation(kernel, r2)
+    _, decay = _matern(r2)
+    return _mixed(kernel, 25.0 / 3.0 * decay, r2, roughness)
+
+
+def value_and_slope(
+    kernel: Kernel, r2: Tensor, roughness: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """`correlation` and `radial_slope`, in less time than one after the other."""
+    if kernel == "se":
+        value = correlation(kernel, r2)
+        return value, value
+    r, decay = _matern(r2)
+    slope = 5.0 / 3.0 * (1.0 + r) * decay
+    value = (1.0 + r + r.square() / 3.0) * decay
+    if kernel == "matern52":
+        return value, slope
+    assert roughness is not None
+    smooth = (-0.5 * r2).exp_()
+    return smooth.lerp(value, roughness), smooth.lerp(slope, roughness)
 
 
 def covariance(kernel: Kernel, hyper: Hyperparameters, X1: Tensor, X2: Tensor) -> Tensor:
     """Prior covariance of f between `... x n1 x d` and `... x n2 x d`: `... x n1 x n2`."""
-    r2 = scaled_square_distance(X1, X2, hyper.lengthscale)
-    return hyper.output_variance[..., None, None] * correlation(kernel, r2)
+    r2 = square_distance(scaled(hyper, X1), scaled(hyper, X2))
+    roughness = None if hyper.roughness is None else hyper.roughness[..., None, None]
+    return hyper.output_variance[..., None, None] * correlation(kernel, r2, roughness)
 
 
-SPECTRAL_DEGREES_OF_FREEDOM = {"se": math.inf, "matern52": 5.0}
-"""Spectral density of each kernel: multivariate Student-t with so many degrees of freedom."""
+def _matern(r2: Tensor) -> tuple[Tensor, Tensor]:
+    """sqrt(5) r and its exponential decay; the floor keeps gradients finite at r = 0."""
+    r = (5.0 * r2).clamp_min(1e-30).sqrt()
+    return r, (-r).exp()
+
+
+def _mixed(kernel: Kernel, rough: Tensor, r2: Tensor, roughness: Tensor | None) -> Tensor:
+    """The Matern part `rough` alone, or mixed with the squared exponential."""
+    if kernel == "matern52":
+        return rough
+    assert roughness is not None
+    return (-0.5 * r2).exp_().lerp(rough, roughness.expand_as(r2))

@@ -28,6 +28,7 @@ from torch.quasirandom import SobolEngine
 
 from amortes.errors import ConfigError
 from amortes.prior.paths import Paths
+from amortes.prior.warp import unwarp
 
 Evaluation = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
 """Values `b x s`, gradients `b x s x d` and curvature at points `b x s x d`."""
@@ -84,7 +85,13 @@ class NewtonConfig:
 
 
 def maximise(paths: Paths, config: NewtonConfig | None = None) -> Optimum:
-    """Global maximum of each of the b paths over the unit cube, in the dtype of the paths."""
+    """Global maximum of each of the b paths over the unit cube, in the dtype of the paths.
+
+    A warp maps the cube onto itself: a warped path is maximised in warped coordinates.
+    """
+    if paths.warp is not None:
+        found = maximise(paths.stationary, config)
+        return Optimum(unwarp(found.x[:, None], paths.warp).squeeze(1), found.f)
     config = config or NewtonConfig.for_dim(paths.d)
     points = starting_points(paths.d, config.num_points).to(paths.dtype)
     # Paths per group: their features with the products of these, and the angles at all starts,

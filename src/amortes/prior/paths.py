@@ -3,10 +3,13 @@
 Random Fourier features (Rahimi & Recht, 2007): with m frequencies w_j from the kernel's spectral
 density, uniform phases b_j and Rayleigh amplitudes a_j,
 
-    f(x) = mean + sqrt(output_variance / m) * sum_j a_j cos(w_j . x + b_j).
+    f(x) = mean + sqrt(output_variance / m) * sum_j a_j cos(w_j . u + b_j),    u = warp(x).
 
 A Rayleigh amplitude with a uniform phase is a Gaussian cosine plus a Gaussian sine, so a path is
 exactly Gaussian given its frequencies, at the cost of one cosine per frequency.
+
+Of a mixed kernel each frequency is Matern's with a probability of the roughness: its spectral
+density is the mixture of both.
 
 A path is a pure function of (seed, hyperparameters): corpora store those, not the features.
 """
@@ -21,6 +24,7 @@ from torch import Tensor
 
 from amortes.prior.gp import Hyperparameters, Kernel
 from amortes.prior.kernels import SPECTRAL_DEGREES_OF_FREEDOM
+from amortes.prior.warp import mirrored, warp
 
 NUM_FEATURES = 500  # as in the paper
 
@@ -30,12 +34,13 @@ CHUNK = 1 << 19
 
 @dataclass(frozen=True)
 class Paths:
-    """A batch of b functions on the unit cube, each a sum of m cosines."""
+    """A batch of b functions on the unit cube, each a sum of m cosines of warped coordinates."""
 
     frequencies: Tensor  # b x m x d
     phases: Tensor  # b x m
     amplitudes: Tensor  # b x m, including sqrt(output_variance / m)
     mean: Tensor  # b
+    warp: Tensor | None = None  # b x 2 x d, of `prior.warp`
 
     @classmethod
     def sample(
@@ -56,7 +61,7 @@ class Paths:
         phases = np.empty((b, num_features), np.float32)
         amplitudes = np.empty((b, num_features), np.float32)
         stretch = np.ones((b, num_features), np.float32)
-        dof = SPECTRAL_DEGREES_OF_FREEDOM[kernel]
+        dof = SPECTRAL_DEGREES_OF_FREEDOM["matern52" if kernel == "mixed" else kernel]
         for i, seed in enumerate(seeds):
             rng = np.random.Generator(np.random.Philox(key=int(seed)))
             rng.standard_normal(out=normals[i], dtype=np.float32)
@@ -65,6 +70,9 @@ class Paths:
             amplitudes[i] = np.sqrt(-2.0 * np.log1p(-rng.random(num_features, dtype=np.float32)))
             if np.isfinite(dof):
                 stretch[i] = np.sqrt(dof / rng.chisquare(dof, num_features))
+            if hyper.roughness is not None:
+                smooth = rng.random(num_features) >= float(hyper.roughness[i])
+                stretch[i, smooth] = 1.0
         scale = (hyper.output_variance / num_features).sqrt().to(dtype)
         standard = torch.from_numpy(normals * stretch[..., None]).to(dtype)
         return cls(
@@ -72,6 +80,7 @@ class Paths:
             phases=2 * torch.pi * torch.from_numpy(phases).to(dtype),
             amplitudes=scale[:, None] * torch.from_numpy(amplitudes).to(dtype),
             mean=hyper.mean.to(dtype),
+            warp=None if hyper.warp is None else hyper.warp.to(dtype),
         )
 
     @property
@@ -90,14 +99,21 @@ class Paths:
         return self.frequencies.dtype
 
     def __getitem__(self, index: slice | Tensor) -> "Paths":
-        return Paths(*(t[index] for t in self._tensors()))
+        return Paths(*(None if t is None else t[index] for t in vars(self).values()))
 
     def to(self, dtype: torch.dtype) -> "Paths":
         """The same functions in another floating-point type."""
-        return Paths(*(t.to(dtype) for t in self._tensors()))
+        return Paths(*(None if t is None else t.to(dtype) for t in vars(self).values()))
+
+    @property
+    def stationary(self) -> "Paths":
+        """The same as functions of warped coordinates."""
+        return self if self.warp is None else dataclasses.replace(self, warp=None)
 
     def __call__(self, X: Tensor) -> Tensor:
         """Values at X, `b x n x d`: `b x n`."""
+        if self.warp is not None:
+            return self.stationary(warp(X, self.warp))
         rows = max(1, CHUNK // self.phases.shape[1])
         if X.shape[1] >= rows:  # one path at a time, a block of points at a time
             blocks = [
@@ -110,7 +126,7 @@ class Paths:
         return torch.cat(parts) if parts else X.new_zeros(X.shape[:2])
 
     def waves(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """The terms of f at X and their derivatives by the angle: two `b x n x m`.
+        """The terms of f at warped coordinates X and their derivatives by the angle: `b x n x m`.
 
         All derivatives follow: f - mean is the sum of the first, the gradient is the second times
         the frequencies, the Hessian is minus the first times their `products`.
@@ -137,16 +153,20 @@ class Paths:
         w = self.frequencies
         shift = (w * mask[:, None]).sum(-1)
         return dataclasses.replace(
-            self, frequencies=torch.where(mask[:, None], -w, w), phases=self.phases + shift
+            self,
+            frequencies=torch.where(mask[:, None], -w, w),
+            phases=self.phases + shift,
+            warp=None if self.warp is None else mirrored(self.warp, mask),
         )
 
     def permuted(self, order: Tensor) -> "Paths":
         """The functions of inputs reordered by `order` (`b x d`): new x_k is old x_{order_k}."""
         index = order[:, None].expand_as(self.frequencies)
-        return dataclasses.replace(self, frequencies=self.frequencies.gather(-1, index))
-
-    def _tensors(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        return self.frequencies, self.phases, self.amplitudes, self.mean
+        return dataclasses.replace(
+            self,
+            frequencies=self.frequencies.gather(-1, index),
+            warp=None if self.warp is None else self.warp.gather(-1, order[:, None].expand(-1, 2, -1)),
+        )
 
     def _angles(self, X: Tensor) -> Tensor:
         return torch.baddbmm(self.phases[:, None], X, self.frequencies.mT)

@@ -51,8 +51,7 @@ class Rows(NamedTuple):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The columns, by the names they have on disk."""
-        columns = dict(zip(HYPERPARAMETERS, self.hyper.tensors(), strict=True))
-        columns |= {"x_opt": self.optimum.x, "f_opt": self.optimum.f}
+        columns = self.hyper.tensors() | {"x_opt": self.optimum.x, "f_opt": self.optimum.f}
         arrays = {name: tensor.contiguous().numpy() for name, tensor in columns.items()}
         return arrays | {"path_seed": np.ascontiguousarray(self.seeds)}
 
@@ -60,7 +59,7 @@ class Rows(NamedTuple):
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
         """The inverse of `arrays`."""
         tensor = {name: torch.from_numpy(a) for name, a in arrays.items() if name != "path_seed"}
-        hyper = Hyperparameters(*(tensor[name] for name in HYPERPARAMETERS))
+        hyper = Hyperparameters(**{n: t for n, t in tensor.items() if n in HYPERPARAMETERS})
         return cls(hyper, arrays["path_seed"], Optimum(tensor["x_opt"], tensor["f_opt"]))
 
     @classmethod

@@ -35,7 +35,7 @@ class TaskConfig:
     """Shape of the batches. Defaults are the paper's, except for the number of queries."""
 
     batch_size: int = 100
-    num_queries: int = 50
+    num_queries: int = 50  # none: contexts only, whose functions are not maximised
     min_context: int = 1
     max_context: int = 49
     # n = min + (max - min) u^skew: 1 is uniform, larger values favour small datasets.
@@ -45,7 +45,7 @@ class TaskConfig:
     trace: TraceConfig = TraceConfig()
 
     def __post_init__(self) -> None:
-        require_least(self, batch_size=1, num_queries=1, min_context=1)
+        require_least(self, batch_size=1, num_queries=0, min_context=1)
         if not self.min_context <= self.max_context <= MAX_CONTEXT:
             raise ConfigError(
                 f"max_context: must be in {self.min_context}..{MAX_CONTEXT}, "
@@ -145,7 +145,7 @@ class TaskStream(Dataset[TaskBatch]):
             seeds = derive_seeds(self.seed, step, d, n, 1, count=2 * b)
             hyper = self.prior.sample(seeds[:b], d)
             paths = Paths.sample(self.prior.kernel, hyper, seeds[b:])
-            return hyper, paths, maximise(paths)
+            return hyper, paths, maximise(paths) if self.config.num_queries else _no_optimum(paths)
         rows = self.corpus.draw(d, b, rng)
         symmetry = Symmetry.random(b, d, rng)
         return (
@@ -165,6 +165,13 @@ class TaskStream(Dataset[TaskBatch]):
             return paths(x) + noise_sd * torch.randn(paths.b, 1, generator=rng, dtype=paths.dtype)
 
         X, y = tracer.context(n, total, observe)
+        if not self.config.num_queries:
+            empty = X.new_empty(paths.b, 0, dtype=torch.float64)
+            none, points = empty.bool(), X[:, :0].double()
+            nowhere = Optimum(optimum.x.double(), optimum.f.double())
+            return TaskBatch(
+                X.double(), y.double(), points, none, empty, nowhere, hyper, empty, empty
+            )
         Xq, near_optimum = tracer.queries(self.config.num_queries, total, X, optimum.x)
         # All values in one evaluation, so that rounding cannot lift one of them above the maximum;
         # for the rare path where a point of the task beats the search, that point is the maximum.
@@ -185,6 +192,11 @@ class TaskStream(Dataset[TaskBatch]):
             posterior_mean=mean,
             posterior_variance=variance,
         )
+
+
+def _no_optimum(paths: Paths) -> Optimum:
+    nowhere = torch.full((paths.b, paths.d), math.nan, dtype=paths.dtype)
+    return Optimum(nowhere, nowhere[:, 0])
 
 
 def _check_corpus(corpus: Corpus, prior: GPPrior) -> None:

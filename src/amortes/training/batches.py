@@ -37,6 +37,7 @@ def map_tensors(value: T, function: Callable[[Tensor], Tensor]) -> T:
     changes = {}
     for field in dataclasses.fields(value):  # type: ignore[arg-type]
         item = getattr(value, field.name)
-        inner = function(item) if isinstance(item, Tensor) else map_tensors(item, function)
-        changes[field.name] = inner
+        if item is not None:
+            item = function(item) if isinstance(item, Tensor) else map_tensors(item, function)
+        changes[field.name] = item
     return type(value)(**changes)

@@ -44,8 +44,6 @@ class Learner:
         networks = (network, teacher)
         if device.type != "cpu" and any(one is not None and one.cpu_only for one in networks):
             raise ConfigError(f"device: kernel networks run on the cpu only, not on {device}.")
-        if recipe.stage == "alpha" and teacher is None:
-            network.require_draws()
         self.recipe, self.device, self.step = recipe, device, 0
         self.dtype: torch.dtype = getattr(torch, recipe.dtype)
         self.network = network.to(device).train()

@@ -15,10 +15,9 @@ less the entropy of N(m, v + s^2), so that 0 is what someone scores who knows th
     a_I(x) = H[q(. | D, x)] - H[q(. | D, x, I)],
 
 and the alpha network learns the distribution of a_I given D and x, by maximum likelihood; the mean
-of that distribution is the acquisition function. One draw is a noisy target. A network that can
-draw optima from its own posterior (`Network.imagined_gains`) learns from these as well, each of
-them counting as much as the true one. Or a trained teacher gives the distribution of the gain
-itself: then quantiles of that are the draws, and the base has no part in it.
+of that distribution is the acquisition function. One draw is a noisy target. Or a teacher gives the
+distribution of the gain itself: then quantiles of that are the draws, and the base has no part in
+it.
 
 **Queries near the optimum.** A query placed by looking at x* gives x* away. Those count only where
 the network is told x* anyway.
@@ -63,8 +62,12 @@ def base_loss(
 ) -> tuple[Tensor, Metrics]:
     """Mean excess cross-entropy over the conditionings `hints`; metrics hold each of them.
 
-    With pending points the one conditioning is `none`, reported as `excess_pending`.
+    With pending points the one conditioning is `none`, reported as `excess_pending`. A network that
+    learns to infer hyperparameters instead has a loss of its own.
     """
+    own = network.inference_loss(task.X, task.y, task.hyper)
+    if own is not None:
+        return own, {"loss": own.detach()}
     noise = task.noise_variance.to(task.fq)
     predictive_variance = task.posterior_variance + noise
     target_entropy = 0.5 * (2 * math.pi * math.e * predictive_variance).log()
@@ -92,8 +95,8 @@ def base_loss(
 @torch.no_grad()
 def gain_targets(network: Network[Any], state: Any, task: TaskBatch) -> Tensor:
     """Entropy that the true optimum takes off the base's predictions: `b x q x 3`, as `GAINS`."""
-    before = network.teach(state, task.Xq).entropy()
-    after = [network.teach(state, task.Xq, hint_for(task, h)).entropy() for h in HINTS[1:]]
+    before = network.predict(state, task.Xq).entropy()
+    after = [network.predict(state, task.Xq, hint_for(task, h)).entropy() for h in HINTS[1:]]
     return before[..., None] - torch.stack(after, dim=-1)
 
 
@@ -122,9 +125,6 @@ def alpha_loss(
         draws = taught_gains(teacher, task)  # draws x b x q x 3
     else:
         draws = gain_targets(network, state, task)[None]
-        imagined = network.imagined_gains(state, task.Xq)
-        if imagined is not None:
-            draws = torch.cat([draws, imagined.movedim(2, 0)])
     if num_pending:
         state = _hide(network, task, num_pending)
     gain = network.gain(state, task.Xq)

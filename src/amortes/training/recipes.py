@@ -136,19 +136,20 @@ def transformer(stage: Stage, prior: GPPrior) -> Recipe:
 
 
 def kernel(stage: Stage, prior: GPPrior) -> Recipe:
-    """The kernel network: minutes on one core. Pending points are exact in its base stage."""
+    """The kernel network, whose base stage learns to infer hyperparameters: hours on one core."""
     return Recipe(
         name="kernel",
         stage=stage,
         network="kernel",
         config=config_class("kernel")(),
         prior=prior,
-        tasks=TaskConfig(batch_size=32, num_queries=32),
-        steps=500 if stage == "base" else 150,
-        pending_share=0.0 if stage == "base" else 0.1,
-        lr=3e-3 if stage == "base" else 1e-3,
-        dtype="float64",
-        validate_every=100,
+        tasks=TaskConfig(
+            batch_size=32, num_queries=0, max_context=120, context_skew=2.0, dim_decay=0.5
+        ),
+        steps=20_000,
+        lr=1e-3,
+        validate_every=500,
+        validation_batches=32,
     )
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from amortes.acquisition import Domain, Fitted, maximise
 from amortes.acquisition.pool import Score
-from amortes.acquisition.tail import fit_robustly
+from amortes.acquisition.output_warp import fit_warped
 from amortes.bench.methods.model_based import ModelBased, highest_unseen
 from amortes.bench.protocol import Problem
 from amortes.errors import FileError
@@ -33,7 +33,7 @@ class Ours(ModelBased[Fitted]):
 
     def fit(self, X: Tensor, y: Tensor, seed: int) -> Fitted:
         """Condition the network; nothing in it is random."""
-        return fit_robustly(self.network, X, y, maximise=True)
+        return fit_warped(self.network, X, y, maximise=True)
 
     def search(self, model: Fitted, X: Tensor, seed: int) -> Tensor:
         """Maximise the score by our own search, never at a point of X."""

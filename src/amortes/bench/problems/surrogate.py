@@ -9,7 +9,6 @@ the priors that Ax's benchmark has: log output variance ~ N(-3, 0.0025^2), log n
 N(-4, 1), none on lengthscales and c.
 """
 
-import dataclasses
 import hashlib
 import math
 
@@ -85,12 +84,10 @@ def cached_fit(X: Tensor, y: Tensor) -> Hyperparameters:
     """`fit`, remembered in the cache folder ($AMORTES_CACHE or ~/.cache/amortes)."""
     digest = hashlib.sha256(X.numpy().tobytes() + y.numpy().tobytes()).hexdigest()[:16]
     path = cache_folder() / f"surrogate-{digest}.json"
-    fields = [field.name for field in dataclasses.fields(Hyperparameters)]
     try:
         values = read_json(path)
-        return Hyperparameters(*(torch.tensor(values[f], dtype=X.dtype) for f in fields))
+        return Hyperparameters(**{f: torch.tensor(v, dtype=X.dtype) for f, v in values.items()})
     except (FileError, KeyError, TypeError):
         hyper = fit(X, y)
-        tensors = zip(fields, hyper.tensors(), strict=True)
-        write_json(path, {field: tensor.tolist() for field, tensor in tensors})
+        write_json(path, {name: tensor.tolist() for name, tensor in hyper.tensors().items()})
         return hyper

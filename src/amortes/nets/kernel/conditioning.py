@@ -10,6 +10,10 @@ which turns every later question into matrix products. Points that are being eva
 not a: variances shrink exactly as they will, means stay. So particles that disagree about a pending
 value go on to do so, though it will settle that; `Conditioned.believing` tells them all the same.
 
+Points are scaled first, warped and divided by lengthscales as each particle has it; derivatives are
+those by scaled coordinates. An interior maximum has a zero gradient and a negative curvature in
+these as well.
+
 Shapes: b datasets, k particles, n observations (with pending ones), q queries, d dimensions.
 """
 
@@ -27,8 +31,10 @@ from amortes.prior.kernels import (
     correlation,
     radial_curvature,
     radial_slope,
-    scaled_square_distance,
+    scaled,
+    square_distance,
 )
+from amortes.prior.warp import log_slope
 
 # Variance of f relative to its prior variance below which a point counts as known: what rounding
 # makes of it. It must be below the noise of smooth data without any, which is found to be 5e-10.
@@ -46,6 +52,7 @@ class Moments:
     mean: Tensor  # b x k x q
     variance: Tensor  # b x k x q
     whitened: Tensor  # b x k x n x q, W k_x: covariances follow by matrix products
+    V: Tensor  # b x k x q x d, the points, scaled
 
     @property
     def sd(self) -> Tensor:
@@ -60,6 +67,7 @@ class Conditioned:
     prior: GPPrior
     particles: Particles
     X: Tensor  # b x n x d, observed and pending points
+    V: Tensor  # b x k x n x d, the same, scaled
     num_observed: int
     y: Tensor  # b x num_observed
     coefficients: Tensor  # b x k x n, the vector a; zero for pending points
@@ -67,16 +75,17 @@ class Conditioned:
 
     def moments(self, Xq: Tensor) -> Moments:
         """Posterior moments of f at Xq, `b x q x d`."""
-        k_x = self.kernel(self.X, Xq)  # b x k x n x q
+        V = self.scale(Xq)
+        k_x = self.kernel(self.V, V)  # b x k x n x q
         whitened = self.whitener @ k_x
         mean = self._mean(k_x)
         total = self.prior_variance[..., None]
         variance = total - whitened.square().sum(-2)
-        return Moments(mean, variance.clamp_min(VARIANCE_FLOOR * total.detach()), whitened)
+        return Moments(mean, variance.clamp_min(VARIANCE_FLOOR * total.detach()), whitened, V)
 
     def mean(self, Xq: Tensor) -> Tensor:
         """Posterior mean of f at Xq, `b x q x d`: `b x k x q`; a third of the work of `moments`."""
-        return self._mean(self.kernel(self.X, Xq))
+        return self._mean(self.kernel(self.V, self.scale(Xq)))
 
     def _mean(self, k_x: Tensor) -> Tensor:
         return self.prior.mean.loc + (self.coefficients[..., None, :] @ k_x).squeeze(-2)
@@ -98,46 +107,60 @@ class Conditioned:
         square = (weights * (at.variance + at.mean.square())).sum(1)
         return mean, (square - mean.square()).clamp_min(1e-12).sqrt()
 
-    def covariance(self, Xq: Tensor, at_q: Moments, Xr: Tensor, at_r: Moments) -> Tensor:
-        """Posterior covariance of f between `b x q x d` and `b x r x d`: `b x k x q x r`."""
-        return self.kernel(Xq, Xr) - at_q.whitened.mT @ at_r.whitened
+    def covariance(self, at_q: Moments, at_r: Moments) -> Tensor:
+        """Posterior covariance of f between q and r points: `b x k x q x r`."""
+        return self.kernel(at_q.V, at_r.V) - at_q.whitened.mT @ at_r.whitened
 
-    def kernel(self, X1: Tensor, X2: Tensor) -> Tensor:
-        """Prior covariance of f, with the mean's, of `b x n1 x d` and `b x n2 x d`."""
-        variance = self.particles.hyper.output_variance[..., None, None]
-        r2 = self.square_distance(X1[:, None], X2[:, None])
-        return variance * correlation(self.prior.kernel, r2) + self.prior.mean.scale**2
+    def scale(self, X: Tensor) -> Tensor:
+        """Scaled coordinates of X, `b x n x d`, under each particle: `b x k x n x d`."""
+        return scaled(self.particles.hyper, X[:, None])
 
-    def square_distance(self, X1: Tensor, X2: Tensor) -> Tensor:
-        """In lengthscales, between points `b x k x n x d`: `b x k x n1 x n2`."""
-        return scaled_square_distance(X1, X2, self.particles.hyper.lengthscale)
+    def log_stretch(self, X: Tensor) -> Tensor:
+        """Log of the slope of scaled coordinates at X, `b x n x d`: `b x k x n x d`."""
+        hyper = self.particles.hyper
+        stretch = -hyper.lengthscale.log()[:, :, None].expand(-1, -1, X.shape[1], -1)
+        return stretch if hyper.warp is None else stretch + log_slope(X[:, None], hyper.warp)
 
-    def derivative_kernels(self, X1: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Prior covariances of f at X1, `b x n x d`, with derivatives of f at x, `b x s x d`.
+    def kernel(self, V1: Tensor, V2: Tensor) -> Tensor:
+        """Prior covariance of f, with the mean's, of scaled points: `b x k x n1 x n2`."""
+        r2 = square_distance(V1, V2)
+        signal = self.signal * correlation(self.prior.kernel, r2, self.roughness)
+        return signal + self.prior.mean.scale**2
 
-        With df/dx_k and d2f/dx_k^2: two tensors `b x k x n x s x d`, without gradients.
+    def derivative_kernels(self, V1: Tensor, V2: Tensor) -> tuple[Tensor, Tensor]:
+        """Prior covariances of f at V1, `b x k x n x d`, with derivatives of f at V2.
+
+        With first and second derivatives by each scaled coordinate: two `b x k x n x s x d`,
+        without gradients.
         """
-        slope, first, precision, r2 = self._slopes(X1, x)
+        slope, away, r2 = self._slopes(V1, V2)
         # In place: such large tensors take longer to allocate than to compute.
-        curve = self._signal * radial_curvature(self.prior.kernel, r2)[..., None] * first
-        curve.mul_(first).addcmul_(slope, precision, value=-1.0)
-        return first.mul_(slope), curve
+        curvature = self.signal * radial_curvature(self.prior.kernel, r2, self.roughness)
+        curve = curvature[..., None] * away
+        curve.mul_(away).sub_(slope)
+        return away.mul_(slope), curve
 
-    def slope_kernel(self, X1: Tensor, x: Tensor) -> Tensor:
+    def slope_kernel(self, V1: Tensor, V2: Tensor) -> Tensor:
         """The first of `derivative_kernels`."""
-        slope, first, _, _ = self._slopes(X1, x)
-        return slope * first
+        slope, away, _ = self._slopes(V1, V2)
+        return slope * away
 
-    def _slopes(self, X1: Tensor, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Radial slope `b x k x n x s x 1`, (x' - x) / l^2, 1 / l^2 `b x k x 1 x 1 x d`, r^2."""
-        r2 = self.square_distance(X1[:, None], x[:, None])
-        slope = self._signal * radial_slope(self.prior.kernel, r2)[..., None]
-        precision = self.particles.hyper.lengthscale.square().reciprocal()[..., None, None, :]
-        return slope, (X1[:, :, None] - x[:, None])[:, None] * precision, precision, r2
+    def _slopes(self, V1: Tensor, V2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Radial slope `b x k x n x s x 1`, v - v' `b x k x n x s x d`, r^2."""
+        r2 = square_distance(V1, V2)
+        slope = self.signal * radial_slope(self.prior.kernel, r2, self.roughness)
+        return slope[..., None], V1[..., :, None, :] - V2[..., None, :, :], r2
 
     @property
-    def _signal(self) -> Tensor:
-        return self.particles.hyper.output_variance[..., None, None, None]
+    def signal(self) -> Tensor:
+        """Output variance: `b x k x 1 x 1`."""
+        return self.particles.hyper.output_variance[..., None, None]
+
+    @property
+    def roughness(self) -> Tensor | None:
+        """That of a mixed kernel: `b x k x 1 x 1`."""
+        rough = self.particles.hyper.roughness
+        return None if rough is None else rough[..., None, None]
 
     def thinned(self, count: int) -> "Conditioned":
         """The same with at most `count` particles that stand for all."""
@@ -150,6 +173,7 @@ class Conditioned:
             particles=dataclasses.replace(
                 self.particles, hyper=self.particles.hyper[rows, index], log_weights=log_weights
             ),
+            V=self.V[rows, index],
             coefficients=self.coefficients[rows, index],
             whitener=self.whitener[rows, index],
         )
@@ -211,4 +235,5 @@ def condition(
     residual = (y - prior.mean.loc)[:, None, :, None]
     coefficients = (observed.mT @ (observed @ residual)).squeeze(-1)
     coefficients = torch.nn.functional.pad(coefficients, (0, L.shape[-1] - n))
-    return Conditioned(prior, particles, everything, n, y, coefficients, whitener)
+    V = scaled(particles.hyper, everything[:, None])
+    return Conditioned(prior, particles, everything, V, n, y, coefficients, whitener)

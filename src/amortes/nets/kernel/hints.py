@@ -19,7 +19,6 @@ A hint that was to be expected, or about a place that x has nothing to do with, 
 Shapes: b datasets, k particles, s hints, q queries, J Gaussians, d dimensions.
 """
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Self
 
@@ -55,18 +54,14 @@ class KnownPlaces:
     places: Places
     known: Known
     log_evidence: Tensor  # b x k x s
-    star_mean: Tensor  # b x k x s, of f(x*) after the zero gradient
-    star_sd: Tensor
-    log_flat: Tensor  # b x k x s, log density of the zero gradient
 
     @classmethod
     def of(cls, peak: Peak, f: Tensor | None) -> Self:
         """Takes over a peak at x*, which knows only slopes; f is `b x s`."""
-        star_mean, star_sd = peak.star_mean, peak.star_variance.sqrt()
         evidence = torch.zeros_like(peak.log_flat) if f is None else peak.observe_value(f)
         evidence = evidence + peak.log_density() + peak.observe_highest(ROUNDS)
         evidence = temper(peak.places.x.shape[-1]) * evidence
-        return cls(peak.places, peak.known(), evidence, star_mean, star_sd, peak.log_flat)
+        return cls(peak.places, peak.known(), evidence)
 
 
 @dataclass(frozen=True)
@@ -115,92 +110,25 @@ class KnownValues:
         return new_mean, new_variance.sqrt(), bound, c
 
 
-@dataclass(frozen=True)
-class Start:
-    """J Gaussians for f(x) given the hint, and what the correction may look at.
+def given_hint(
+    conditioned: Conditioned, at_q: Moments, hint: Hint, landmarks: Landmarks
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean, sd and log evidence of J Gaussians for f at queries, given the hint.
 
-    Shapes `b x k x q x J`, or such that they broadcast to it.
+    The first two are `b x k x q x J`; the evidence, of the particle and within it of the component,
+    broadcasts to that.
     """
-
-    mean: Tensor
-    sd: Tensor
-    log_evidence: Tensor  # of the particle and, within it, of the component
-    truncation: Tensor  # (bound - mean) / sd before truncation
-    star_mean: Tensor  # posterior of f(x*), after the zero gradient
-    star_sd: Tensor
-    correlation: Tensor  # posterior correlation of f(x) and f(x*)
-    distance: Tensor  # squared, from x to x*, in lengthscales
-    explained: Tensor  # log of the variance ratio due to the zero gradient
-    log_flat: Tensor  # log density of the zero gradient
-
-
-def start(
-    conditioned: Conditioned, Xq: Tensor, at_q: Moments, hint: Hint, landmarks: Landmarks
-) -> Start:
-    """Closed-form start at Xq, `b x q x d`, whose posterior moments are `at_q`."""
-    cross = conditioned.covariance(Xq, at_q, landmarks.X, landmarks.moments)
+    cross = conditioned.covariance(at_q, landmarks.moments)
     f = None if hint.f is None else hint.f[:, None]
-    if hint.x is not None:
-        known = KnownPlaces.of(peak_at(conditioned, landmarks, hint.x[:, None]), f)
-        begin = _place_known(conditioned, Xq, at_q, known, cross)
-    else:
+    if hint.x is None:
         assert f is not None
-        begin = _value_known(conditioned, Xq, at_q, KnownValues.of(landmarks, f), landmarks, cross)
-    return Start(*(getattr(begin, field.name).squeeze(2) for field in dataclasses.fields(begin)))
-
-
-def _value_known(
-    conditioned: Conditioned,
-    Xq: Tensor,
-    at_q: Moments,
-    known: KnownValues,
-    landmarks: Landmarks,
-    cross: Tensor,
-) -> Start:
-    mean, sd, bound, covariance = known.at(at_q.mean, at_q.variance, cross, Xq.shape[-1])
-    star_sd = known.star_variance.sqrt()[:, :, :, None]
-    correlation = (covariance / (at_q.sd[:, :, None, :, None] * star_sd)).clamp(-1.0, 1.0)
-    distance = conditioned.square_distance(Xq[:, None], landmarks.X[:, None])  # b x k x q x m
-    index = known.place.squeeze(2)[:, :, None].expand(-1, -1, Xq.shape[1], -1)
-    star_mean = known.star_mean[:, :, :, None]
-    zero = torch.zeros_like(star_mean)
-    return Start(
-        mean=mean,
-        sd=sd,
-        log_evidence=known.log_evidence[:, :, :, None],
-        truncation=bound,
-        star_mean=star_mean,
-        star_sd=star_sd,
-        correlation=correlation,
-        distance=distance.gather(3, index)[:, :, None],
-        explained=zero,
-        log_flat=zero,
-    )
-
-
-def _place_known(
-    conditioned: Conditioned, Xq: Tensor, at_q: Moments, hint: KnownPlaces, cross: Tensor
-) -> Start:
-    known, d = hint.known, Xq.shape[-1]
-    raw = hint.places.covariance(Xq, at_q)
+        value = KnownValues.of(landmarks, f)
+        d = landmarks.X.shape[-1]
+        mean, sd, _, _ = value.at(at_q.mean, at_q.variance, cross, d)
+        return mean.squeeze(2), sd.squeeze(2), value.log_evidence[:, :, 0, None]
+    place = KnownPlaces.of(peak_at(conditioned, landmarks, hint.x[:, None]), f)
+    known, raw = place.known, place.places.covariance(at_q)
     rows = known.rows(raw, cross)
-    mean, variance, bound = known.below(at_q.mean, at_q.variance, rows, raw[..., -1])
-    # After the zero gradient alone: the first d rows.
-    slopes, star_slopes = rows[..., :d], known.star_rows[..., :d]
-    before = at_q.variance[:, :, None]
-    flat = (before - slopes.square().sum(-1)).clamp_min(known.floor)
-    covariance = raw[..., -1] - (slopes @ star_slopes[..., None]).squeeze(-1)
-    correlation = (covariance / (flat.sqrt() * hint.star_sd[..., None])).clamp(-1.0, 1.0)
-    distance = conditioned.square_distance(hint.places.x[:, None], Xq[:, None])  # b x k x s x q
-    return Start(
-        mean=mean[..., None],
-        sd=variance.sqrt()[..., None],
-        log_evidence=hint.log_evidence[..., None, None],
-        truncation=bound[..., None],
-        star_mean=hint.star_mean[..., None, None],
-        star_sd=hint.star_sd[..., None, None],
-        correlation=correlation[..., None],
-        distance=distance[..., None],
-        explained=(flat / before).log()[..., None],
-        log_flat=hint.log_flat[..., None, None],
-    )
+    m, v, _ = known.below(at_q.mean, at_q.variance, rows, raw[..., -1])
+    evidence = place.log_evidence[..., None]
+    return m.squeeze(2)[..., None], v.squeeze(2).sqrt()[..., None], evidence

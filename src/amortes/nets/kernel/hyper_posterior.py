@@ -1,66 +1,62 @@
-"""The log posterior of Gaussian-process hyperparameters, with its slope and curvature.
+"""The posterior density of Gaussian-process hyperparameters, its gradient and information.
 
-In the prior's standard normal coordinates z (log lengthscales, log output variance, log noise; the
-constant mean is integrated out exactly), that of one dataset is
+With z the standard normal coordinates of the prior (the constant mean integrated out),
 
-    L(z) = log N(y; m0, K(z) + t^2 11' + s(z)^2 I) - |z|^2 / 2,
+    L(z) = log p(y | X, z) - |z|^2 / 2,    y ~ N(m0, K + t^2 11' + s^2 I),
 
-    gradient             g_i = (a' dK_i a - tr(K^-1 dK_i)) / 2 - z_i,   a = K^-1 (y - m0),
-    Fisher               F_ij = tr(K^-1 dK_i K^-1 dK_j) / 2 + [i = j],
-    average information  A_ij = a' dK_i K^-1 dK_j a / 2 + [i = j].
+and a = C^-1 (y - m0), C being the covariance of y, the gradient along a coordinate that changes C
+by dC is tr((a a' - C^-1) dC) / 2, the Fisher matrix tr(C^-1 dC_i C^-1 dC_j) / 2, and the average
+information (dC_i a)' C^-1 (dC_j a) / 2 (Gilmour, Thompson & Cullis, 1995, Biometrics 51), both plus
+I of the prior. The latter needs no products of matrices and serves above `MANY` points.
 
-The expectation of A is F, and it takes no products of matrices (Gilmour, Thompson & Cullis, 1995,
-Biometrics 51). From a few points it is another matter than F, and serves datasets with many.
+With scaled coordinates v = w(x) / l and the radial slope g of the kernel,
+
+    dC / d log l_k    =  g (v_k - v'_k)^2
+    dC / d warp_k     = -g (v_k - v'_k) (h_k - h'_k),    h = dv / d warp,
+
+so that sums over all pairs of points are products of one n x n matrix with a few columns.
 """
 
 import math
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from amortes import linalg
 from amortes.prior.gp import GPPrior, Hyperparameters
-from amortes.prior.kernels import correlation, scaled_square_distance, value_and_slope
+from amortes.prior.kernels import correlation, scaled, square_distance, value_and_slope
+from amortes.prior.warp import parameter_slopes
 
-# Points above which the average information stands for the Fisher matrix.
 MANY = 64
 
 
 class HyperPosterior:
-    """Log posterior of the latent z for a batch of datasets, with gradient and Fisher matrix."""
+    """Log posterior of z, `p` coordinates: those of the prior without the mean."""
 
     def __init__(self, prior: GPPrior, X: Tensor, y: Tensor) -> None:
         self.prior, self.X, self._y = prior, X, y  # b x n x d, b x n
         self.b, self.n, self.d = X.shape
+        self.p = prior.latent_size(self.d) - 1
         self.residual = (y - prior.mean.loc)[..., None]  # b x n x 1
         self.constant = 0.5 * self.n * math.log(2.0 * math.pi)
-        self.scales = torch.tensor(
-            [prior.lengthscale.scale] * self.d
-            + [prior.output_variance.scale, prior.noise_sd.scale],
-            dtype=X.dtype,
-        )
 
     def rows(self, index: Tensor) -> "HyperPosterior":
         """That of some of the datasets."""
         return HyperPosterior(self.prior, self.X[index], self._y[index])
 
-    @cached_property
-    def square_differences(self) -> Tensor:
-        """Of all pairs of points i, j along each coordinate k: `b x n (i) x d (k) x n (j)`."""
-        return (self.X[..., None] - self.X.mT[:, None]).square_()
-
     def hyperparameters(self, z: Tensor) -> Hyperparameters:
-        """Hyperparameters at z, `... x (d + 2)`, with the mean at its prior location."""
-        return self.prior.hyperparameters(torch.cat([z, torch.zeros_like(z[..., :1])], -1), self.d)
+        """Hyperparameters at z, `... x p`, with the mean at its prior location."""
+        mean = torch.zeros_like(z[..., :1])
+        whole = torch.cat([z[..., : self.d + 2], mean, z[..., self.d + 2 :]], -1)
+        return self.prior.hyperparameters(whole, self.d)
 
     def root(self, z: Tensor) -> Tensor:
-        """Cholesky factors of K + t^2 11' + s^2 I at z, `b x k x (d + 2)`: `b x k x n x n`."""
+        """Cholesky factors of C at z, `b x k x p`: `b x k x n x n`."""
         hyper = self.hyperparameters(z)
         return linalg.cholesky(observed_covariance(self.prior, hyper, self.X[:, None]))
 
     def log_density(self, z: Tensor, root: Tensor | None = None) -> Tensor:
-        """L(z) for z, `b x k x (d + 2)`: `b x k`; `root` is that at z."""
+        """L(z) for z, `b x k x p`: `b x k`; `root` is that at z."""
         L = self.root(z) if root is None else root
         r: Tensor = torch.linalg.solve_triangular(
             L, self.residual[:, None].expand(*L.shape[:-1], 1), upper=False
@@ -69,45 +65,87 @@ class HyperPosterior:
         return -0.5 * (r.square().sum((-1, -2)) + z.square().sum(-1)) - log_det - self.constant
 
     def derivatives(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """L, its gradient, and the Fisher matrix or average information at z, `b x (d + 2)`."""
-        hyper = self.hyperparameters(z)
-        precision = hyper.lengthscale.square().reciprocal()
-        r2 = (precision[:, None, None] @ self.square_differences).squeeze(-2)
+        """L, its gradient, and the Fisher matrix or average information at z, `b x p`."""
+        prior, hyper = self.prior, self.hyperparameters(z)
+        V, *by_warp = self._scaled(hyper)  # b x n x d
+        rough = None if hyper.roughness is None else hyper.roughness[:, None, None]
         output_variance = hyper.output_variance[:, None, None]
-        signal, slope = (output_variance * t for t in value_and_slope(self.prior.kernel, r2))
+        r2 = square_distance(V, V)
+        signal, slope = (output_variance * t for t in value_and_slope(prior.kernel, r2, rough))
         noise = hyper.noise_sd.square()[:, None]
-        L = linalg.cholesky(add_mean_and_noise(self.prior, noise, signal.clone()))
-        K_inv = torch.cholesky_inverse(L)
-        a = K_inv @ self.residual  # b x n x 1
+        L = linalg.cholesky(add_mean_and_noise(prior, noise, signal.clone()))
+        C_inv = torch.cholesky_inverse(L)
+        a = C_inv @ self.residual  # b x n x 1
         value = (
             -0.5 * (self.residual * a).sum((-1, -2))
             - L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
             - 0.5 * z.square().sum(-1)
             - self.constant
         )
-        # dK is slope (x_k - x'_k)^2 by log l_k, the signal by log output variance, and I by log s,
-        # each times `factor`. Both sums over its columns at once: with a, and for the gradient.
-        factor = self.scales * torch.cat([precision, torch.ones_like(noise), 2 * noise], dim=1)
-        excess = a * a.mT - K_inv
-        sums = self.square_differences @ torch.stack([slope * a.mT, slope * excess], dim=-1)
-        by_signal = (signal * excess).sum((-1, -2))
-        by_noise = excess.diagonal(dim1=-2, dim2=-1).sum(-1)
-        others = torch.stack([by_signal, by_noise], dim=-1)
-        gradient = 0.5 * factor * torch.cat([sums[..., 1].sum(1), others], dim=-1) - z
+        # dC as sums of products of columns with the slope; then the ones given as matrices.
+        pairs, scale = [(V, V)], [prior.lengthscale.scale]
+        if by_warp:
+            pairs += [(V, -h) for h in by_warp]
+            scale += [prior.warp_shape.scale, prior.warp_shift.scale]
+        matrices = [prior.output_variance.scale * signal]
+        if rough is not None:
+            # Of the share rho by the log of its odds: rho (1 - rho).
+            change = correlation("matern52", r2) - correlation("se", r2)
+            factor = output_variance * rough * (1.0 - rough) * prior.rough_odds.scale
+            matrices.append(factor * change)
+        excess = a * a.mT - C_inv
+        by_slope = slope * excess
+        gradient = [s * _pair_sums(by_slope, A, B) for s, (A, B) in zip(scale, pairs, strict=True)]
+        noise_scale = 2.0 * prior.noise_sd.scale * noise  # b x 1
+        by_noise = noise_scale * excess.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True)
+        by_matrix = [(M * excess).sum((-1, -2))[:, None] for M in matrices]
+        parts = [gradient[0], by_matrix[0], by_noise, *gradient[1:], *by_matrix[1:]]
+        total = 0.5 * torch.cat(parts, dim=-1) - z
         if self.n > MANY:
-            columns = torch.cat([sums[..., 0], signal @ a, a], dim=-1)  # dK a: b x n x (d + 2)
-            white = torch.linalg.solve_triangular(L, columns, upper=False)
+            columns = [s * _products(slope, A, B, a) for s, (A, B) in zip(scale, pairs, strict=True)]
+            others = [M @ a for M in matrices]
+            noisy = noise_scale[..., None] * a
+            dCa = torch.cat([columns[0], others[0], noisy, *columns[1:], *others[1:]], dim=-1)
+            white = torch.linalg.solve_triangular(L, dCa, upper=False)
             products = white.mT @ white
         else:
-            dK = slope[:, None] * self.square_differences.transpose(1, 2)
-            dK = torch.cat([dK, signal[:, None]], dim=1)  # b x (d + 1) x n x n
-            # All are symmetric: this is K^-1 dK, transposed.
-            A = (dK.flatten(1, 2) @ K_inv).reshape(dK.shape)
-            A = torch.cat([A, K_inv[:, None]], dim=1)
+            dC = [s * _differences(slope, A, B) for s, (A, B) in zip(scale, pairs, strict=True)]
+            eye = torch.eye(self.n, dtype=z.dtype) * noise_scale[..., None]
+            one = [M[:, None] for M in matrices]
+            all_dC = torch.cat([dC[0], one[0], eye[:, None], *dC[1:], *one[1:]], dim=1)
+            # All are symmetric: this is C^-1 dC, transposed.
+            A = (all_dC.flatten(1, 2) @ C_inv).reshape(all_dC.shape)  # b x p x n x n
             products = A.flatten(2) @ A.mT.flatten(2).mT
-        information = 0.5 * factor[:, :, None] * factor[:, None] * products
+        information = 0.5 * products
         information.diagonal(dim1=-2, dim2=-1).add_(1.0)
-        return value, gradient, _definite(information)
+        return value, total, _definite(information)
+
+    def _scaled(self, hyper: Hyperparameters) -> tuple[Tensor, ...]:
+        """Scaled points and, if they are warped, their derivatives by the warp: `b x n x d` each."""
+        if hyper.warp is None:
+            return (scaled(hyper, self.X),)
+        return tuple(t / hyper.lengthscale[:, None] for t in parameter_slopes(self.X, hyper.warp))
+
+
+def _pair_sums(M: Tensor, A: Tensor, B: Tensor) -> Tensor:
+    """sum_ij M_ij (A_ik - A_jk) (B_ik - B_jk) for symmetric M: `b x d`."""
+    row = M.sum(-1, keepdim=True)
+    return 2.0 * ((row * A * B).sum(1) - (A * (M @ B)).sum(1))
+
+
+def _products(M: Tensor, A: Tensor, B: Tensor, a: Tensor) -> Tensor:
+    """sum_j M_ij (A_ik - A_jk) (B_ik - B_jk) a_j: `b x n x d`."""
+    d = A.shape[-1]
+    columns = M @ torch.cat([a, a * A, a * B, a * A * B], dim=-1)
+    one, by_A, by_B, by_AB = columns.split([1, d, d, d], dim=-1)
+    return A * B * one - A * by_B - B * by_A + by_AB
+
+
+def _differences(M: Tensor, A: Tensor, B: Tensor) -> Tensor:
+    """M_ij (A_ik - A_jk) (B_ik - B_jk): `b x d x n x n`."""
+    first = A.mT[..., :, None] - A.mT[..., None, :]
+    second = first if B is A else B.mT[..., :, None] - B.mT[..., None, :]
+    return M[:, None] * first * second
 
 
 def _definite(information: Tensor) -> Tensor:
@@ -131,6 +169,8 @@ def add_mean_and_noise(prior: GPPrior, noise: Tensor, K: Tensor) -> Tensor:
 
 def observed_covariance(prior: GPPrior, hyper: Hyperparameters, X: Tensor) -> Tensor:
     """Covariance of observations at X, `... x n x d`, under hyperparameters `...`."""
-    r2 = scaled_square_distance(X, X, hyper.lengthscale)
-    signal = hyper.output_variance[..., None, None] * correlation(prior.kernel, r2)
+    V = scaled(hyper, X)
+    rough = None if hyper.roughness is None else hyper.roughness[..., None, None]
+    signal = correlation(prior.kernel, square_distance(V, V), rough)
+    signal = hyper.output_variance[..., None, None] * signal
     return add_mean_and_noise(prior, hyper.noise_sd.square()[..., None], signal)

@@ -29,10 +29,10 @@ class Places:
     white: Tensor  # b x k x n x s x (d + 1), whitened covariances of slopes and f with the data
     white_by_place: Tensor  # b x k x s x n x (d + 1), the same in another order
 
-    def covariance(self, X: Tensor, at: Moments) -> Tensor:
-        """Of f at X, `b x q x d`, with the slopes and f at x*: `b x k x s x q x (d + 1)`."""
-        slopes = self.conditioned.slope_kernel(X, self.x)
-        value = self.conditioned.kernel(X, self.x)
+    def covariance(self, at: Moments) -> Tensor:
+        """Of f at q points with the slopes and f at x*: `b x k x s x q x (d + 1)`."""
+        slopes = self.conditioned.slope_kernel(at.V, self.moments.V)
+        value = self.conditioned.kernel(at.V, self.moments.V)
         prior = torch.cat([slopes, value[..., None]], dim=-1)
         explained = (at.whitened.mT @ self.white.flatten(3)).reshape(prior.shape)
         return (prior - explained).transpose(2, 3)

@@ -89,7 +89,7 @@ def find_landmarks(conditioned: Conditioned, config: LandmarkConfig) -> Landmark
     X = candidates.gather(1, keep[..., None].expand(-1, -1, d))
     moments = conditioned.moments(X)
     k = moments.mean.shape[1]
-    covariance = conditioned.covariance(X, moments, X, moments)
+    covariance = conditioned.covariance(moments, moments)
     jitter = 1e-6 * conditioned.prior_variance[..., None].expand_as(moments.mean)
     L = linalg.cholesky(covariance + torch.diag_embed(jitter))
     normals = normal_points(config.count, k * config.draws).to(X.dtype)

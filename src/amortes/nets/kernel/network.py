@@ -1,18 +1,17 @@
-"""The kernel network: exact where a Gaussian process is, learned where it is not.
+"""The kernel network: a fully Bayesian Gaussian process that answers in milliseconds.
 
+encoder       learned: reads a dataset, proposes hyperparameters
 particles     hyperparameter posterior, of which `hyper_posterior` has the density
 conditioning  exact posterior per particle
+landmarks     candidate optima, draws of the maximum among them (`optima` refines a few)
 rivals        points that may be the maximum instead
 peak          the posterior given that the maximum is at x*
 known         the same at queries
-landmarks     candidate optima, draws of the maximum among them
 hints         closed-form conditioning on x*, f* or both
-correction    learned: what the closed form gets wrong      (base stage)
-optima        a few draws of the optimum
-sketch        what they would tell about a query
+sketch        gains: what draws of the optimum would tell about a query
 columns, below  how, for all of them at once
-features      what the alpha network sees of that
-gain          learned: the gains                            (alpha stage)
+
+Nothing depends on the number of observations or dimensions.
 """
 
 import contextlib
@@ -22,41 +21,32 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from amortes.errors import DataError, require_least
+from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint, Network
-from amortes.nets.distributions import GaussianMixture, Predictive, Riemann, asinh_borders
-from amortes.nets.kernel import gain as gains
-from amortes.nets.kernel.conditioning import Conditioned, condition
-from amortes.nets.kernel.correction import Correction, correct, mixture
-from amortes.nets.kernel.features import Describer
-from amortes.nets.kernel.hints import start
-from amortes.nets.kernel.landmarks import (
-    LandmarkConfig,
-    Landmarks,
-    find_landmarks,
-    fresh_optima,
-)
+from amortes.nets.distributions import GaussianMixture
+from amortes.nets.kernel.conditioning import ROUGHLY, VARIANCE_FLOOR, Conditioned, condition
+from amortes.nets.kernel.encoder import Encoder, EncoderConfig, inference_loss
+from amortes.nets.kernel.hints import given_hint
+from amortes.nets.kernel.landmarks import LandmarkConfig, Landmarks, find_landmarks
 from amortes.nets.kernel.particles import ParticleConfig, infer_with_roots
 from amortes.nets.kernel.sketch import Sketch
-from amortes.prior.gp import GPPrior
+from amortes.prior.gp import GPPrior, Hyperparameters
 
 # Particles that stand for all of them where gains are concerned: docs/log.md, 2026-11-17.
 GAIN_PARTICLES = 12
+# Sd of the Gaussian about each draw's gain, relative to that: a distribution has a density.
+GAIN_WIDTH = 0.05
+# Numbers per temporary: 1 MB. With 45 points, eight times as many took 2.5 times as long.
+CHUNK = 1 << 17
 
 
 @dataclass(frozen=True, kw_only=True)
 class KernelConfig:
-    """Sizes of the learned parts and effort of the computed ones."""
+    """Effort of what is computed."""
 
     particles: ParticleConfig = ParticleConfig()
     landmarks: LandmarkConfig = LandmarkConfig()
-    correction_width: int = 96
-    gain_width: int = 64
-    gain_layers: int = 2
-    gain_bars: int = 160
-
-    def __post_init__(self) -> None:
-        require_least(self, correction_width=1, gain_width=1, gain_layers=1, gain_bars=3)
+    encoder: EncoderConfig | None = EncoderConfig()  # none: climbs from fixed starts
 
 
 @dataclass
@@ -65,35 +55,22 @@ class KernelState:
 
     conditioned: Conditioned
     landmarks: Landmarks | None = None
-    gains: tuple[Sketch, Describer] | None = None  # without the particles that hardly matter
+    sketch: Sketch | None = None  # without the particles that hardly matter
 
 
 class KernelNetwork(Network[KernelState]):
     """See the module's docstring."""
 
-    gain_borders: Tensor
     inference_dtype = torch.float64
     cpu_only = True
+    has_evidence = True
 
     def __init__(self, config: KernelConfig, prior: GPPrior) -> None:
         super().__init__()
         self._config, self.prior = config, prior
-        self.correction = Correction(config.correction_width)
-        sizes = config.gain_width, config.gain_layers, config.gain_bars
-        self.gain_networks = nn.ModuleDict({name: gains.GainNetwork(*sizes) for name in GAINS})
-        # Of gains in their units, 98 % are within +-60 (docs/log.md, 2026-11-15).
-        borders = asinh_borders(config.gain_bars, limit=300.0, linear=0.5)
-        self.register_buffer("gain_borders", borders, persistent=False)
-        self._bars = {
-            dtype: _even_bars(borders.to(dtype)) for dtype in (torch.float32, torch.float64)
-        }
-        for network in self.gain_networks.values():
-            assert isinstance(network, gains.GainNetwork)
-            network.start_at(1.0, borders)
-        # Whatever torch's default is; the borders stay as they are.
-        self.correction.float()
-        self.gain_networks.float()
-        self.use_correction = True
+        self.encoder = None
+        if config.encoder is not None:
+            self.encoder = Encoder(config.encoder, len(prior.models)).float()
 
     @property
     def config(self) -> KernelConfig:
@@ -106,7 +83,10 @@ class KernelNetwork(Network[KernelState]):
             raise DataError(f"X: needs an observation, but has shape {tuple(X.shape)}.")
         with _kept():
             X64, y64 = _double(X), _double(y)
-            particles, root = infer_with_roots(self.prior, X64, y64, self._config.particles)
+            guess = None if self.encoder is None else self.encoder(X64, y64)
+            particles, root = infer_with_roots(
+                self.prior, X64, y64, self._config.particles, guess
+            )
             pending = None if X_pending is None else _double(X_pending)
             return KernelState(condition(self.prior, particles, X64, y64, pending, root))
 
@@ -120,57 +100,112 @@ class KernelNetwork(Network[KernelState]):
 
     def predict(self, state: KernelState, Xq: Tensor, hint: Hint | None = None) -> GaussianMixture:
         """Mixture of Gaussians over particles; see `Network.predict`."""
-        return self._predict(state, Xq, hint, corrected=self.use_correction)
+        return self._mixture(state, Xq, hint, noise=True)
 
-    def teach(self, state: KernelState, Xq: Tensor, hint: Hint | None = None) -> GaussianMixture:
-        """The closed form, whose entropies rank queries better: docs/log.md, 2026-11-16.
+    def latent(self, state: KernelState, Xq: Tensor, hint: Hint | None = None) -> GaussianMixture:
+        """The same without noise."""
+        return self._mixture(state, Xq, hint, noise=False)
 
-        The correction hedges, which is good for likelihoods but hides small gains.
-        """
-        return self._predict(state, Xq, hint, corrected=False)
-
-    def _predict(
-        self, state: KernelState, Xq: Tensor, hint: Hint | None, *, corrected: bool
+    def _mixture(
+        self, state: KernelState, Xq: Tensor, hint: Hint | None, *, noise: bool
     ) -> GaussianMixture:
         conditioned = state.conditioned
-        Xq64 = _queries(Xq)
-        at_q = conditioned.moments(Xq64)
-        log_weights = conditioned.particles.log_weights[..., None, None]
+        at_q = conditioned.moments(_queries(Xq))
+        logits = conditioned.particles.log_weights[..., None, None]
         if hint is None or (hint.x is None and hint.f is None):
             mean, sd = at_q.mean[..., None], at_q.sd[..., None]
-            return mixture(conditioned, log_weights, mean, sd, Xq.dtype)
-        landmarks = self._landmarks(state)
-        begin = start(conditioned, Xq64, at_q, hint, landmarks)
-        if not corrected:
-            logits = log_weights + begin.log_evidence
-            return mixture(conditioned, logits, begin.mean, begin.sd, Xq.dtype)
-        parts = correct(self.correction, conditioned, at_q, begin, hint, landmarks)
-        return mixture(conditioned, *parts, Xq.dtype)
+        else:
+            landmarks = self._landmarks(state)
+            mean, sd, log_evidence = given_hint(conditioned, at_q, hint, landmarks)
+            logits = logits + log_evidence
+        if noise:
+            sd = (sd.square() + conditioned.noise_variance[..., None, None]).sqrt()
+
+        def flat(t: Tensor) -> Tensor:  # b x k x q x J -> b x q x kJ
+            return t.expand_as(mean).permute(0, 2, 1, 3).flatten(2).to(Xq.dtype)
+
+        return GaussianMixture(flat(logits), flat(mean), flat(sd))
+
+    def gain(
+        self, state: KernelState, Xq: Tensor, names: Sequence[str] = GAINS
+    ) -> GaussianMixture:
+        """The gains that each draw of the optimum would bring; see `Network.gain`."""
+        sketch, Xq64 = self._sketch(state), _queries(Xq)
+        draws = [sketch.terms(name, Xq64).counted for name in names]
+        gains = torch.stack(draws, dim=2).to(Xq.dtype)  # b x q x names x s
+        width = GAIN_WIDTH * gains.detach().abs().mean(-1, keepdim=True) + 1e-12
+        return GaussianMixture(torch.zeros_like(gains), gains, width.expand_as(gains))
+
+    def expected_gain(self, state: KernelState, Xq: Tensor, name: str) -> Tensor:
+        """The mean of `gain`, for one name: `b x q`."""
+        return self._sketch(state).terms(name, _queries(Xq)).mean_gain.to(Xq.dtype)
+
+    def mean(self, state: KernelState, Xq: Tensor) -> Tensor:
+        """Posterior mean at Xq, `b x q x d`: `b x q`; a third of the work of `predict`."""
+        conditioned = state.conditioned
+        return (conditioned.weights[..., None] * conditioned.mean(_queries(Xq))).sum(1)
+
+    def observed_mean(self, state: KernelState) -> Tensor:
+        """See `Network.observed_mean`."""
+        conditioned = state.conditioned
+        return (conditioned.weights[..., None] * conditioned.observed_mean).sum(1)
+
+    def improvement(self, state: KernelState, Xq: Tensor, x: Tensor) -> GaussianMixture:
+        """See `Network.improvement`."""
+        conditioned = state.conditioned
+        at_q, at_x = conditioned.moments(_queries(Xq)), conditioned.moments(x[:, None])
+        shared = conditioned.covariance(at_q, at_x).squeeze(-1)  # b x k x q
+        floor = VARIANCE_FLOOR * conditioned.prior_variance[..., None]
+        variance = (at_q.variance + at_x.variance - 2.0 * shared).clamp_min(floor)
+        log_weights = conditioned.particles.log_weights[:, None]
+        return GaussianMixture(log_weights, (at_q.mean - at_x.mean).mT, variance.sqrt().mT)
+
+    def correlation(self, state: KernelState, Xq: Tensor, *, noise: bool) -> Tensor:
+        """See `Network.correlation`; averaged over particles."""
+        conditioned = state.conditioned
+        at_q = conditioned.moments(Xq)
+        covariance, variance = conditioned.covariance(at_q, at_q), at_q.variance
+        if noise:
+            variance = variance + conditioned.noise_variance[..., None]
+        weights = conditioned.weights[..., None, None]
+        scale = (variance[..., :, None] * variance[..., None, :]).sqrt()
+        average = (weights * (covariance / scale).clamp(-1.0, 1.0)).sum(1)
+        one = torch.eye(Xq.shape[-2], dtype=Xq.dtype)
+        return average * (1.0 - one) + one
 
     @torch.no_grad()
-    def imagined_gains(self, state: KernelState, Xq: Tensor) -> Tensor:
-        """Draws of the optimum that `gain` does not look at; see `Network.imagined_gains`."""
-        self.require_draws()
-        conditioned, landmarks = state.conditioned, self._landmarks(state)
-        sketch = Sketch(conditioned, landmarks, fresh_optima(conditioned, landmarks))
-        terms = [sketch.terms(name, Xq.double()).counted for name in GAINS]
-        return torch.stack(terms, dim=-1).to(Xq.dtype)
+    def rough_moments(self, state: KernelState, Xq: Tensor) -> tuple[Tensor, Tensor]:
+        """By a few particles, in a tenth of the time of `latent`; see `Network.rough_moments`."""
+        few = state.conditioned.thinned(ROUGHLY)
+        size = max(1, CHUNK // few.coefficients.numel())
+        parts = [few.rough_moments(part) for part in torch.split(Xq, size, dim=1)]
+        mean, sd = (torch.cat(each, dim=1) for each in zip(*parts, strict=True))
+        return mean, sd
 
-    def require_draws(self) -> None:
-        """See `Network.require_draws`."""
-        self._config.landmarks.require_fresh()
+    def lengthscale(self, state: KernelState) -> Tensor:
+        """See `Network.lengthscale`."""
+        return state.conditioned.typical_lengthscale
 
-    def gain(self, state: KernelState, Xq: Tensor, names: Sequence[str] = GAINS) -> Predictive:
-        """Gains in units of the sketched ones; see `Network.gain`."""
-        (sketch, describer), Xq64 = self._gains(state), _queries(Xq)
-        units, logits = [], []
-        for name in names:
-            features = describer.describe(sketch.terms(name, Xq64))
-            units.append(features.unit)
-            logits.append(self.gain_networks[name](features.draws, features.queries))
-        bars = self._bars[Xq.dtype].like(torch.stack(logits, 2).to(Xq.dtype))
-        zero = torch.zeros((), dtype=Xq.dtype)
-        return bars.affine(torch.stack(units, 2).to(Xq.dtype), zero)
+    def noise_sd(self, state: KernelState) -> Tensor:
+        """See `Network.noise_sd`."""
+        conditioned = state.conditioned
+        return (conditioned.weights * conditioned.noise_variance).sum(1).sqrt()
+
+    def log_evidence(self, state: KernelState, Y: Tensor | None = None) -> Tensor:
+        """See `Network.log_evidence`; that of other values by weights of the same particles."""
+        conditioned = state.conditioned
+        own = conditioned.particles.log_evidence
+        if Y is None:
+            return own
+        n = conditioned.num_observed
+        W = conditioned.whitener[..., :n, :n]
+
+        def square(values: Tensor) -> Tensor:  # b x m x n -> b x k x m
+            return (W @ (values - self.prior.mean.loc).mT[:, None]).square().sum(-2)
+
+        change = 0.5 * (square(conditioned.y[:, None]) - square(Y))
+        weighted = conditioned.particles.log_weights[..., None] + change
+        return own[:, None] + weighted.logsumexp(1)
 
     def _landmarks(self, state: KernelState) -> Landmarks:
         if state.landmarks is None:
@@ -178,33 +213,31 @@ class KernelNetwork(Network[KernelState]):
                 state.landmarks = find_landmarks(state.conditioned, self._config.landmarks)
         return state.landmarks
 
-    def _gains(self, state: KernelState) -> tuple[Sketch, Describer]:
-        if state.gains is None:
+    def _sketch(self, state: KernelState) -> Sketch:
+        if state.sketch is None:
             with _kept():
                 # Else the optimum would tell which particle is right about a pending value.
                 conditioned = state.conditioned.thinned(GAIN_PARTICLES).believing()
                 landmarks = find_landmarks(conditioned, self._config.landmarks)
-                sketch = Sketch(conditioned, landmarks, landmarks.optima)
-                state.gains = sketch, Describer.of(sketch)
-        return state.gains
+                state.sketch = Sketch(conditioned, landmarks, landmarks.optima)
+        return state.sketch
 
     def base_parameters(self) -> Iterator[nn.Parameter]:
-        """The correction."""
-        return self.correction.parameters()
+        """Those of the encoder."""
+        return iter(()) if self.encoder is None else self.encoder.parameters()
+
+    def inference_loss(self, X: Tensor, y: Tensor, hyper: Hyperparameters) -> Tensor:
+        """See `encoder`."""
+        if self.encoder is None:
+            raise ConfigError("config.encoder: there is nothing to train without one.")
+        return inference_loss(self.encoder, self.prior, X, y, hyper)
 
     def alpha_parameters(self) -> Iterator[nn.Parameter]:
-        """The gain networks."""
-        return self.gain_networks.parameters()
+        """None: all is computed."""
+        return iter(())
 
     def start_alpha(self) -> None:
-        """Nothing to prepare: the alpha network shares only computed parts with the base."""
-
-
-def _even_bars(borders: Tensor) -> Riemann:
-    """Bars of which the centres are known."""
-    bars = Riemann(torch.zeros_like(borders[1:]), borders)
-    bars.centres  # noqa: B018 computed now, not in somebody's inference mode
-    return bars
+        """Nothing to prepare."""
 
 
 @contextlib.contextmanager

@@ -2,7 +2,8 @@
 
 Each belongs to a particle, in proportion to its weight. The draw of f on the landmarks is
 interpolated by its conditional mean, a kernel expansion on observations and landmarks whose
-gradient and Hessian have closed forms; a few Newton steps from the best landmark find its maximum.
+gradient and Hessian, in warped coordinates, have closed forms; a few Newton steps from the best
+landmark find its maximum.
 On the landmarks alone x* would not be where the slope is zero, and what follows from a zero slope
 there would be wrong: docs/log.md, 2026-11-16.
 
@@ -15,13 +16,9 @@ import torch
 from torch import Tensor
 
 from amortes.nets.kernel.conditioning import Conditioned, Moments
-from amortes.prior.kernels import (
-    correlation,
-    radial_curvature,
-    radial_slope,
-    scaled_square_distance,
-)
+from amortes.prior.kernels import correlation, radial_curvature, radial_slope, square_distance
 from amortes.prior.newton import Optimum, ascend, full_step
+from amortes.prior.warp import unwarp, warp
 
 STEPS = 3
 MAX_STEP = 0.3
@@ -73,21 +70,27 @@ def refine(
     by_data = at.whitened[rows, particle] @ beta
     by_data = (conditioned.whitener[rows, particle].mT @ by_data).squeeze(-1)
     weights = torch.cat([conditioned.coefficients[rows, particle] - by_data, beta[..., 0]], dim=-1)
-    centres = torch.cat([conditioned.X, X], dim=1)[:, None]  # b x 1 x c x d
+    centres = torch.cat([conditioned.V, at.V], dim=2)[rows, particle]  # b x s x c x d
     hyper, kernel = conditioned.particles.hyper[rows, particle], conditioned.prior.kernel
-    precision = hyper.lengthscale.square().reciprocal()
+    rough = None if hyper.roughness is None else hyper.roughness[..., None]
+    per_length = hyper.lengthscale.reciprocal()
     constant = conditioned.prior.mean.loc + conditioned.prior.mean.scale**2 * weights.sum(-1)
     weights = hyper.output_variance[..., None] * weights  # b x s x c
 
-    def evaluate(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        r2 = scaled_square_distance(centres, x[:, :, None], hyper.lengthscale).squeeze(-1)
-        slope = weights * radial_slope(kernel, r2)
-        curvature = weights * radial_curvature(kernel, r2)
-        away = (centres - x[:, :, None]) * precision[:, :, None]  # b x s x c x d
-        f = constant + (weights * correlation(kernel, r2)).sum(-1)
+    def evaluate(u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        v = (u * per_length)[:, :, None]  # b x s x 1 x d
+        r2 = square_distance(centres, v).squeeze(-1)
+        slope = weights * radial_slope(kernel, r2, rough)
+        curvature = weights * radial_curvature(kernel, r2, rough)
+        away = (centres - v) * per_length[:, :, None]  # b x s x c x d
+        f = constant + (weights * correlation(kernel, r2, rough)).sum(-1)
         gradient = (slope[..., None, :] @ away).squeeze(-2)
-        bend = torch.diag_embed(precision * slope.sum(-1, keepdim=True))
+        bend = torch.diag_embed(per_length.square() * slope.sum(-1, keepdim=True))
         return f, gradient, (away * curvature[..., None]).mT @ away - bend
 
     start = X[rows, draws.place[rows, particle, draw]]
-    return Optimum(*ascend(evaluate, start, full_step, STEPS, MAX_STEP))
+    if hyper.warp is None:
+        return Optimum(*ascend(evaluate, start, full_step, STEPS, MAX_STEP))
+    start = warp(start[:, :, None], hyper.warp).squeeze(2)
+    u, f = ascend(evaluate, start, full_step, STEPS, MAX_STEP)
+    return Optimum(unwarp(u[:, :, None], hyper.warp).squeeze(2), f)

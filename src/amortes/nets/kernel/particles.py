@@ -1,18 +1,20 @@
 """The posterior over Gaussian-process hyperparameters, as a few weighted particles.
 
-Damped Fisher scoring (Nocedal & Wright, 2006, chapter 4) climbs the log posterior, L(z) of
-`hyper_posterior` with its Fisher matrix F, from two starts: a few points are often explained by a
-smooth function with much noise, and as well by a rough one with little. Around both modes fixed
-quasi-random normal points are sent through F^(-1/2), slightly inflated, and joined by a few from
-the prior (tiny datasets have heavier tails than a Laplace approximation). These candidates are
+A trained network (`encoder`) points at hyperparameters, and a few steps along the real likelihood
+refine them. Without one, damped Fisher scoring (Nocedal & Wright, 2006, chapter 4) climbs the log posterior, L(z) of `hyper_posterior` with
+its Fisher matrix F, from two starts: a few points are often explained by a smooth function with much
+noise, and as well by a rough one with little. Around the modes fixed quasi-random normal points are
+sent through F^(-1/2), slightly inflated, and joined by some from the prior, which for tiny datasets
+is better than any approximation around a mode, and from the encoder's Gaussian. These candidates are
 weighted by posterior over proposal density, that of the whole mixture, and thinned to as many
 particles as are wanted. No Markov chain, no random numbers: milliseconds.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,11 +22,12 @@ from torch.quasirandom import SobolEngine
 
 from amortes import linalg
 from amortes.errors import ConfigError, require_least
+from amortes.nets.kernel.encoder import to_posterior_order
 from amortes.nets.kernel.hyper_posterior import HyperPosterior
 from amortes.prior.gp import GPPrior, Hyperparameters
 
-# Where climbs begin: z of all lengthscales, and of the noise.
-STARTS = ((0.5, 1.5), (-1.0, -1.0))
+# Where climbs begin: z of all lengthscales, of the noise, and of the roughness; the rest at 0.
+STARTS = ((0.5, 1.5, -1.0), (-1.0, -1.0, 0.0))
 # Norm of the gradient of the log posterior that is too much for a mode (docs/log.md, 2026-11-17).
 STEEP = 1.0
 # Shares of the predicted rise above which there is less damping, and below which there is more.
@@ -33,6 +36,12 @@ GOOD, POOR = 0.6, 0.2
 FURTHEST = 5.0
 # Points of a dataset up to which there are as many candidates as wanted.
 FEW = 128
+# Numbers in the covariance matrices of the candidates from the prior. Of tiny datasets these are
+# hundreds, which is better than any approximation around a mode: docs/log.md, 2026-11-18.
+PRIOR_NUMBERS = 51_200
+MOST_FROM_PRIOR = 512
+# Coordinates of z for which proposals are inflated in full.
+FEW_LATENTS = 8
 # Datasets are worked on in groups whose derivative matrices stay in the cache.
 CACHE_BYTES = 2 << 20
 
@@ -52,20 +61,26 @@ class ParticleConfig:
 
     count: int = 16
     candidates: int = 3  # for each particle, of small datasets
-    prior_share: float = 0.125  # of the candidates
-    inflation: float = 1.25
-    steps: int = 30  # of a climb, at most
+    inflation: float = 1.25  # of proposals with `FEW_LATENTS` coordinates
+    steps: int = 30  # of a climb from a fixed start, at most
+    refinements: int = 3  # of a climb from where the encoder points, at most
 
     def __post_init__(self) -> None:
-        require_least(self, count=1, candidates=1, steps=0)
-        if not 0.0 <= self.prior_share < 1.0:
-            raise ConfigError(f"prior_share: must be in [0, 1), not {self.prior_share}.")
+        require_least(self, count=1, candidates=1, steps=0, refinements=0)
         if not (self.inflation > 0.0 and math.isfinite(self.inflation)):
             raise ConfigError(f"inflation: must be positive, not {self.inflation}.")
 
-    def total(self, n: int) -> int:
-        """Number of candidates for n points; the more of these, the more alike they are."""
+    def local(self, n: int) -> int:
+        """Number of candidates around modes for n points; the more of these, the more alike."""
         return self.count * max(1, min(self.candidates, self.candidates * FEW // n))
+
+    def from_prior(self, n: int) -> int:
+        """Number of candidates from the prior."""
+        return min(MOST_FROM_PRIOR, max(self.count // 2, PRIOR_NUMBERS // n**2))
+
+    def inflation_for(self, p: int) -> float:
+        """The inflation for p coordinates: that costs the same share of the particles for all p."""
+        return 1.0 + (self.inflation - 1.0) * math.sqrt(min(1.0, FEW_LATENTS / p))
 
 
 def find_modes(posterior: HyperPosterior, start: Tensor, steps: int) -> tuple[Tensor, Tensor]:
@@ -118,27 +133,74 @@ def infer_particles(prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig
 
 
 def infer_with_roots(
-    prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig
+    prior: GPPrior,
+    X: Tensor,
+    y: Tensor,
+    config: ParticleConfig,
+    guess: Sequence[tuple[Tensor, Tensor]] | None = None,
 ) -> tuple[Particles, Tensor]:
-    """The same, and the Cholesky factors of the observations' covariances, `b x k x n x n`."""
+    """The same, and the Cholesky factors of the observations' covariances, `b x k x n x n`.
+
+    `guess` are the encoder's proposals, for each model of the prior: mean and log sd of z.
+    """
     _, n, d = X.shape
-    group = max(1, CACHE_BYTES // (8 * len(STARTS) * (d + 2) * n * n))
-    starts = range(0, len(X), group)
-    parts = [_infer(prior, X[i : i + group], y[i : i + group], config) for i in starts]
-    columns = zip(*(p.hyper.tensors() for p, _ in parts), strict=True)
-    hyper = Hyperparameters(*(torch.cat(column) for column in columns))
+    models = prior.models
+    group = max(1, CACHE_BYTES // (16 * prior.latent_size(d) * n * n))
+    parts = []
+    for i in range(0, len(X), group):
+        rows = slice(i, i + group)
+        guesses: list[Guess | None] = [None] * len(models)
+        if guess is not None:
+            guesses = [
+                Guess(*(to_posterior_order(model, t[rows].to(X), d) for t in pair))
+                for (_, model), pair in zip(models, guess, strict=True)
+            ]
+        parts.append(_infer(models, X[rows], y[rows], config, guesses))
+    hyper = Hyperparameters.cat([p.hyper for p, _ in parts])
     log_weights = torch.cat([p.log_weights for p, _ in parts])
     particles = Particles(hyper, log_weights, torch.cat([p.log_evidence for p, _ in parts]))
     return particles, torch.cat([root for _, root in parts]) if len(parts) > 1 else parts[0][1]
 
 
+class Guess(NamedTuple):
+    """A diagonal Gaussian over z, as an encoder proposes it."""
+
+    mean: Tensor  # b x p
+    log_sd: Tensor  # b x p
+
+
 def _infer(
-    prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig
+    models: Sequence[tuple[float, GPPrior]],
+    X: Tensor,
+    y: Tensor,
+    config: ParticleConfig,
+    guesses: Sequence[Guess | None],
+) -> tuple[Particles, Tensor]:
+    """Of a prior that is a mixture: particles of each of its models, weighed by their evidence."""
+    parts = [
+        _infer_model(model, X, y, config, guess)
+        for (_, model), guess in zip(models, guesses, strict=True)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    shares = X.new_tensor([share for share, _ in models]).log()
+    evidence = torch.stack([p.log_evidence for p, _ in parts], dim=-1) + shares  # b x models
+    odds = evidence.log_softmax(-1)
+    log_weights = torch.cat([p.log_weights + odds[:, i, None] for i, (p, _) in enumerate(parts)], 1)
+    kept, log_weights = thin(log_weights, config.count)
+    hyper = Hyperparameters.cat([p.hyper for p, _ in parts], dim=1)
+    hyper = hyper[torch.arange(len(kept))[:, None], kept]
+    root = _pick(torch.cat([root for _, root in parts], dim=1), kept)
+    return Particles(hyper, log_weights, evidence.logsumexp(-1)), root
+
+
+def _infer_model(
+    prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig, guess: Guess | None
 ) -> tuple[Particles, Tensor]:
     posterior = HyperPosterior(prior, X, y)
-    z, log_proposal = _candidates(prior, X, y, config)
+    z, log_proposal = _candidates(posterior, config, guess)
     # By noise, so that neighbours, of which few are kept, are alike in what matters most.
-    order = z[..., -1].argsort(-1)
+    order = z[..., X.shape[-1] + 1].argsort(-1)
     z, log_proposal = _pick(z, order), log_proposal.gather(1, order)
     root = posterior.root(z)
     log_ratio = posterior.log_density(z, root) - log_proposal
@@ -156,34 +218,50 @@ def _pick(values: Tensor, rows: Tensor) -> Tensor:
 
 
 def _candidates(
-    prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig
+    posterior: HyperPosterior, config: ParticleConfig, guess: Guess | None
 ) -> tuple[Tensor, Tensor]:
     """Points z, `b x m x p`, and the log density they are drawn from, up to a constant."""
-    b, n, d = X.shape
-    starts = X.new_tensor(STARTS)  # s x 2
-    s, p = len(starts), d + 2
-    start = torch.cat([starts[:, :1].expand(s, d), starts.new_zeros(s, 1), starts[:, 1:]], dim=1)
-    climbs = HyperPosterior(prior, X.repeat_interleave(s, 0), y.repeat_interleave(s, 0))
-    mode, information = find_modes(climbs, start.repeat(b, 1), config.steps)
+    b, n, p = posterior.b, posterior.n, posterior.p
+    starts = _starts(posterior)[None].expand(b, -1, -1) if guess is None else guess.mean[:, None]
+    s = starts.shape[1]
+    steps = config.steps if guess is None else config.refinements
+    rows = torch.arange(b).repeat_interleave(s)
+    mode, information = find_modes(posterior.rows(rows), starts.flatten(0, 1), steps)
     mode, factor = mode.reshape(b, s, 1, p), torch.linalg.cholesky(information).reshape(b, s, p, p)
-    total = config.total(n)
-    points = normal_points(p, total).to(X)
-    from_prior, local = points.tensor_split([round(config.prior_share * total)])
-    counts = [len(local[i::s]) for i in range(s)]
+    inflation = config.inflation_for(p)
+    sizes = [config.from_prior(n), config.local(n), 0 if guess is None else config.local(n) // 2]
+    from_prior, local, from_guess = normal_points(p, sum(sizes)).to(posterior.X).split(sizes)
     groups = [from_prior.expand(b, -1, -1)]
     for i in range(s):
         shift = torch.linalg.solve_triangular(
-            factor[:, i].mT, config.inflation * local[i::s].T.expand(b, -1, -1), upper=True
+            factor[:, i].mT, inflation * local[i::s].T.expand(b, -1, -1), upper=True
         )
         groups.append(mode[:, i] + shift.mT)
+    counts = [len(group[0]) for group in groups]
+    if guess is not None:
+        groups.append(guess.mean[:, None] + guess.log_sd.exp()[:, None] * from_guess)
+        counts.append(len(from_guess))
     z = torch.cat(groups, dim=1)  # b x m x p
-    whitened = (z[:, None] - mode) @ factor / config.inflation  # b x s x m x p
-    log_det = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) - p * math.log(config.inflation)
-    log_local = log_det[..., None] - 0.5 * whitened.square().sum(-1)
-    log_prior = -0.5 * z.square().sum(-1)
-    shares = X.new_tensor([*counts, len(from_prior)]) / total
-    densities = torch.cat([log_local, log_prior[:, None]], dim=1)  # b x (s + 1) x m
-    return z, (densities + shares.log()[:, None]).logsumexp(1)
+    whitened = (z[:, None] - mode) @ factor / inflation  # b x s x m x p
+    log_det = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) - p * math.log(inflation)
+    densities = [-0.5 * z.square().sum(-1)[:, None]]
+    densities.append(log_det[..., None] - 0.5 * whitened.square().sum(-1))
+    if guess is not None:
+        off = (z - guess.mean[:, None]) * (-guess.log_sd).exp()[:, None]
+        log_sd = guess.log_sd.sum(-1, keepdim=True)
+        densities.append((-0.5 * off.square().sum(-1) - log_sd)[:, None])
+    shares = z.new_tensor(counts) / z.shape[1]
+    return z, (torch.cat(densities, dim=1) + shares.log()[:, None]).logsumexp(1)
+
+
+def _starts(posterior: HyperPosterior) -> Tensor:
+    """Where climbs begin if nobody has a guess: `s x p`."""
+    d, values = posterior.d, posterior.X.new_tensor(STARTS)
+    start = values.new_zeros(len(values), posterior.p)
+    start[:, :d], start[:, d + 1] = values[:, :1], values[:, 1]
+    if posterior.prior.kernel == "mixed":
+        start[:, -1] = values[:, 2]
+    return start
 
 
 def thin(log_weights: Tensor, count: int) -> tuple[Tensor, Tensor]:

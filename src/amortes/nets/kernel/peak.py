@@ -226,13 +226,13 @@ def _stacked(met: list[Tensor], like: Tensor) -> Tensor:
 @torch.no_grad()
 def peak_at(conditioned: Conditioned, rivals: Rivals, x_star: Tensor) -> Peak:
     """The posterior given a local maximum at x_star, `b x s x d`."""
-    hyper, kernel = conditioned.particles.hyper, conditioned.prior.kernel
+    kernel, rough = conditioned.prior.kernel, conditioned.roughness
     s, d = x_star.shape[1:]
     at_star = conditioned.moments(x_star)
     inside = ((x_star > BOUNDARY) & (x_star < 1.0 - BOUNDARY))[:, None].to(x_star.dtype)
 
     # First and second derivatives at x*, coordinate by coordinate, given the data.
-    slope_kernel, curve_kernel = conditioned.derivative_kernels(conditioned.X, x_star)
+    slope_kernel, curve_kernel = conditioned.derivative_kernels(conditioned.V, at_star.V)
     shape = slope_kernel.shape  # b x k x n x s x d
     slope_kernel, curve_kernel = slope_kernel.flatten(3), curve_kernel.flatten(3)
     a = conditioned.coefficients[:, :, None]  # b x k x 1 x n
@@ -246,12 +246,12 @@ def peak_at(conditioned: Conditioned, rivals: Rivals, x_star: Tensor) -> Peak:
     by_place = white.transpose(2, 3).contiguous()
     explained = by_place.mT @ by_place  # b x k x s x (d + 1) x (d + 1)
     curve_explained = curves.transpose(2, 3).contiguous().mT @ by_place  # b x k x s x d x (d + 1)
-    precision = hyper.lengthscale.square().reciprocal()[:, :, None]  # b x k x 1 x d
-    signal = hyper.output_variance[..., None, None]
+    signal = conditioned.signal
     zero = torch.zeros_like(signal)
-    slope_prior = signal * radial_slope(kernel, zero) * precision
-    curve_prior = 3.0 * signal * radial_curvature(kernel, zero) * precision.square()
-    S = torch.diag_embed(slope_prior * (1.0 + GRADIENT_SLACK)) - explained[..., :d, :d]
+    slope_prior = signal * radial_slope(kernel, zero, rough)  # b x k x 1 x 1
+    curve_prior = 3.0 * signal * radial_curvature(kernel, zero, rough)
+    eye = torch.eye(d, dtype=x_star.dtype)
+    S = slope_prior[..., None] * (1.0 + GRADIENT_SLACK) * eye - explained[..., :d, :d]
     curve_variance = curve_prior - curves.square().sum(2)
     curve_star = -slope_prior - curve_explained[..., d]
     star_slope = -explained[..., d:, :d]  # b x k x s x 1 x d; k(x*, grad x*) = 0
@@ -260,15 +260,18 @@ def peak_at(conditioned: Conditioned, rivals: Rivals, x_star: Tensor) -> Peak:
     # Coordinates on a face drop out: identity block, no covariance, no residual.
     S = S * inside[..., :, None] * inside[..., None, :]
     L = linalg.cholesky(S + torch.diag_embed((1.0 - inside).expand_as(slope_mean)))
-    eye = torch.eye(d, dtype=S.dtype).expand_as(S)
-    W: Tensor = torch.linalg.solve_triangular(L, eye, upper=False) * inside[..., None, :]
+    W: Tensor = torch.linalg.solve_triangular(L, eye.expand_as(S), upper=False)
+    W = W * inside[..., None, :]
 
     places = Places(conditioned, x_star, at_star, white, by_place)
-    raw = places.covariance(rivals.X, rivals.moments)
+    raw = places.covariance(rivals.moments)
     rival_rows, star_rows = raw[..., :d] @ W.mT, (star_slope @ W.mT).squeeze(-2)
     curve_rows = curve_slope @ W.mT
     pull = -(W @ slope_mean[..., None]).squeeze(-1)
+    # A density in the coordinates of the cube: that of scaled ones times the volume they take.
+    stretch = conditioned.log_stretch(x_star)
     log_flat = log_normal(pull).sum(-1) - L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    log_flat = log_flat + (stretch * inside).sum(-1)
     floor = VARIANCE_FLOOR * conditioned.prior_variance[..., None]
     return Peak(
         places=places,

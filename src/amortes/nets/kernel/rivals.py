@@ -39,6 +39,7 @@ class Rivals:
                 at.mean.gather(2, by_particle),
                 at.variance.gather(2, by_particle),
                 at.whitened.gather(3, by_row),
+                at.V.gather(2, by_particle[..., None].expand(-1, -1, -1, self.X.shape[-1])),
             ),
             covariance=square.gather(3, by_particle[:, :, None].expand(-1, -1, index.shape[1], -1)),
             share=share / share.sum(-1, keepdim=True).clamp_min(1e-3),

@@ -107,7 +107,7 @@ class GivenValues(Given):
     def posterior(self, Xq: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """See `Given`."""
         at_q = self.conditioned.moments(Xq)
-        cross = self.conditioned.covariance(Xq, at_q, self.landmarks.X, self.landmarks.moments)
+        cross = self.conditioned.covariance(at_q, self.landmarks.moments)
         f, sd, _, _ = self.hint.at(at_q.mean, at_q.variance, cross, Xq.shape[-1])
         return at_q.mean, at_q.variance, f[..., 0].mT, sd[..., 0].square().mT
 

@@ -1,0 +1,65 @@
+"""The power transform of the results that explains them best, as part of the model.
+
+Objectives are often skewed: a learning rate that is too large gives a loss of thousands, and next to
+that all that is good looks the same. The model is that T(y) is a Gaussian process, for a power λ
+between -1 and 3 (Snelson et al., "Warped Gaussian processes", NeurIPS 2003). λ is chosen by the
+evidence of the data, all hyperparameters considered, with the Jacobian of T:
+
+    log p(y | λ) = log p(T(y)) + sum log dT/dy.
+
+The marginal likelihood of independent values gives a first λ. The fit to it tells the evidence of
+all other λ by importance weights, E[p(T'(y) | θ) / p(T(y) | θ)] over its hyperparameters θ; the best
+is fitted, until none is better. HEBO (Cowen-Rivers et al., JAIR 2022) takes the λ of independent
+values; that of the evidence predicts better: docs/log.md, 2026-11-18.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from amortes.acquisition.fitted import Fitted
+from amortes.acquisition.units import Units
+from amortes.nets.base import Network
+
+POWERS = tuple(-1.0 + 0.5 * i for i in range(9))
+LEAST_POINTS = 4
+"""Results below which there is nothing to choose by."""
+SPREAD = 1.5
+"""Standard deviation of the prior of λ, about 1."""
+ROUNDS = 3
+"""Fits after the first, at most."""
+WORTH = 0.5
+"""Nats that make another fit worth while."""
+
+
+def fit_warped(network: Network[Any], X: Tensor, y: Tensor, *, maximise: bool) -> Fitted:
+    """The network fitted to X, `n x d`, and y, `n`, in the units that explain y best.
+
+    Networks that do not know the density of their data take y as it is.
+    """
+    plain = Units.of(y, maximise=maximise)
+    if len(y) < LEAST_POINTS or float(plain.to_network(y).std()) == 0.0 or not network.has_evidence:
+        return Fitted(network, X, y, maximise=maximise)
+    choices = [Units.of(y, maximise=maximise, power=power) for power in POWERS]
+    Z = torch.stack([units.to_network(y) for units in choices])
+    bonus = torch.stack([units.log_slope(y).sum() for units in choices]) + _log_prior()
+    independent = bonus - 0.5 * (Z.square() + math.log(2.0 * math.pi)).sum(-1)
+    tried: dict[int, tuple[float, Fitted]] = {}
+    best = int(independent.argmax())
+    for _ in range(1 + ROUNDS):
+        fitted = Fitted(network, X, y, maximise=maximise, units=choices[best])
+        evidence = fitted.evidence_of(Z) + bonus
+        tried[best] = float(evidence[best]), fitted
+        leader = max(value for value, _ in tried.values())
+        evidence[list(tried)] = -math.inf
+        best = int(evidence.argmax())
+        if float(evidence[best]) < leader + WORTH:
+            break
+    return max(tried.values(), key=lambda pair: pair[0])[1]
+
+
+def _log_prior() -> Tensor:
+    powers = torch.tensor(POWERS, dtype=torch.float64)
+    return -0.5 * ((powers - 1.0) / SPREAD).square()

@@ -1,0 +1,179 @@
+"""Learned inference: a network that reads a dataset and proposes its hyperparameters.
+
+Every pair of a coordinate and an observation is a token, (x_ik, y_i). A layer lets the tokens of one
+coordinate attend to each other across observations, then tells each of them the average over the
+coordinates of its observation. The pooled tokens of a coordinate give mean and standard deviation of
+its lengthscale and its warp, those of all coordinates the same for output variance, noise and
+roughness: a diagonal Gaussian over the standard normal coordinates z of the prior, whatever the
+order and number of coordinates and observations. There is one for each model of a prior that is a
+mixture (`GPPrior.models`).
+
+It is trained on draws of the prior by the likelihood of their true z (neural posterior estimation:
+Papamakarios & Murray, NeurIPS 2016; Mueller et al., ICLR 2022), standardised as data are in use.
+What it proposes is refined by the real likelihood (`particles`), so that it need not be exact, and
+may be wrong where data leave the prior.
+
+Shapes: b datasets, n observations, d dimensions, w width.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from amortes.errors import ConfigError, require_least
+from amortes.prior.gp import GPPrior, Hyperparameters
+
+PER_COORDINATE = 3  # lengthscale, shape and shift of the warp
+SHARED = 3  # output variance, noise, roughness
+FURTHEST = 4.0
+"""Means are within so many standard deviations of the prior."""
+LOG_SD = (-4.0, 0.5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderConfig:
+    """Size of the network."""
+
+    width: int = 64
+    layers: int = 3
+    heads: int = 4
+
+    def __post_init__(self) -> None:
+        require_least(self, width=1, layers=1, heads=1)
+        if self.width % self.heads:
+            raise ConfigError(f"width: must be a multiple of heads ({self.heads}), not {self.width}.")
+
+
+class Layer(nn.Module):
+    """Attention across observations, averages across coordinates, perceptron."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        w = config.width
+        self.heads = config.heads
+        self.norms = nn.ModuleList(nn.LayerNorm(w) for _ in range(3))
+        self.qkv, self.out = nn.Linear(w, 3 * w), nn.Linear(w, w)
+        self.across = nn.Linear(2 * w, w)
+        self.mlp = nn.Sequential(nn.Linear(w, 2 * w), nn.GELU(), nn.Linear(2 * w, w))
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Tokens `b x d x n x w`: the same shape."""
+        b, d, n, w = h.shape
+        qkv = self.qkv(self.norms[0](h)).reshape(b * d, n, 3, self.heads, w // self.heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+        seen = nn.functional.scaled_dot_product_attention(q, k, v)
+        h = h + self.out(seen.transpose(1, 2).reshape(b, d, n, w))
+        own = self.norms[1](h)
+        pooled = torch.cat([own.mean(1), own.amax(1)], dim=-1)  # b x n x 2w
+        h = h + self.across(pooled)[:, None]
+        out: Tensor = h + self.mlp(self.norms[2](h))
+        return out
+
+
+class Encoder(nn.Module):
+    """X, y -> a diagonal Gaussian over z for each of `models` models of the prior."""
+
+    def __init__(self, config: EncoderConfig, models: int) -> None:
+        super().__init__()
+        w = config.width
+        self.models = models
+        self.read = nn.Sequential(nn.Linear(4, w), nn.GELU(), nn.Linear(w, w))
+        self.size = nn.Linear(2, w)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.by_coordinate = nn.Sequential(
+            nn.LayerNorm(2 * w), nn.Linear(2 * w, w), nn.GELU(),
+            nn.Linear(w, 2 * PER_COORDINATE * models),
+        )  # fmt: skip
+        self.shared = nn.Sequential(
+            nn.LayerNorm(2 * w), nn.Linear(2 * w, w), nn.GELU(), nn.Linear(w, 2 * SHARED * models)
+        )
+        for head in (self.by_coordinate, self.shared):
+            last = head[-1]
+            assert isinstance(last, nn.Linear)
+            nn.init.zeros_(last.weight)  # the prior
+            nn.init.zeros_(last.bias)
+
+    def forward(self, X: Tensor, y: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """For each model mean and log sd: of coordinates `b x 3 x d`, then of the others `b x 3`.
+
+        Both as one tensor each: `b x (3 d + 3)`, lengthscales, shapes, shifts, then output variance,
+        noise, roughness.
+        """
+        dtype = self.size.weight.dtype
+        b, n, d = X.shape
+        x, z = X.to(dtype).mT, y.to(dtype)[:, None].expand(b, d, n)  # b x d x n
+        tokens = torch.stack([2.0 * x - 1.0, (2.0 * x - 1.0).square() - 1 / 3, z, x * z], dim=-1)
+        size = torch.tensor([math.log(n) / 3.0, math.log(d)], dtype=dtype)
+        h = self.read(tokens) + self.size(size)
+        for layer in self.layers:
+            h = layer(h)
+        pooled = torch.cat([h.mean(2), h.amax(2)], dim=-1)  # b x d x 2w
+        own = self.by_coordinate(pooled).reshape(b, d, self.models, 2, PER_COORDINATE)
+        shared = self.shared(pooled.mean(1)).reshape(b, self.models, 2, SHARED)
+        both = torch.cat([own.permute(0, 2, 3, 4, 1).flatten(3), shared], dim=-1)  # b x m x 2 x p
+        mean, log_sd = both.unbind(2)
+        mean = FURTHEST * torch.tanh(mean / FURTHEST)
+        return [(mean[:, i], log_sd[:, i].clamp(*LOG_SD)) for i in range(self.models)]
+
+
+def inference_loss(
+    encoder: Encoder, prior: GPPrior, X: Tensor, y: Tensor, hyper: Hyperparameters
+) -> Tensor:
+    """Negative log density of the true z under the proposals, per coordinate of z."""
+    y, target = standardised(prior, y, hyper)
+    used = target.new_zeros(len(y), len(prior.models), target.shape[-1])
+    for i, (_, model) in enumerate(prior.models):
+        used[:, i] = inferred(model, X.shape[-1]).to(used)
+        if len(prior.models) > 1 and hyper.warp is not None:
+            warped = hyper.warp.flatten(1).any(1)
+            used[:, i] *= (warped == model.warped)[:, None]
+    losses = []
+    for i, (mean, log_sd) in enumerate(encoder(X, y)):
+        error = (target.to(mean) - mean) * (-log_sd).exp()
+        losses.append((used[:, i] * (0.5 * error.square() + log_sd)).sum(-1))
+    return (torch.stack(losses).sum(0) / used.sum((1, 2)).clamp_min(1.0)).mean()
+
+
+def standardised(prior: GPPrior, y: Tensor, hyper: Hyperparameters) -> tuple[Tensor, Tensor]:
+    """y, `b x n`, with mean 0 and sd 1, and the z of its hyperparameters: `b x (3 d + 3)`.
+
+    In the order of the encoder; zero where there is nothing to infer.
+    """
+    d = hyper.d
+    sd = y.std(-1).clamp_min(1e-6) if y.shape[1] > 1 else torch.ones_like(y[:, 0])
+    warp = hyper.with_identity_warp().warp
+    assert warp is not None
+    shape, shift = warp.unbind(-2)
+    rough = hyper.roughness
+    odds = torch.ones_like(sd) if rough is None else rough / (1.0 - rough).clamp_min(1e-300)
+    parts = [
+        prior.lengthscale.latent(hyper.lengthscale, d),
+        prior.warp_shape.latent(shape, d),
+        prior.warp_shift.latent(shift, d),
+        prior.output_variance.latent(hyper.output_variance / sd.square(), d)[:, None],
+        prior.noise_sd.latent(hyper.noise_sd / sd, d)[:, None],
+        prior.rough_odds.latent(odds, d)[:, None],
+    ]
+    z = torch.cat(parts, dim=-1).clamp(-FURTHEST, FURTHEST)
+    return (y - y.mean(-1, keepdim=True)) / sd[:, None], z
+
+
+def inferred(prior: GPPrior, d: int) -> Tensor:
+    """Which coordinates of the encoder's z this prior has: `3 d + 3`, bool."""
+    per_coordinate = [prior.lengthscale, prior.warp_shape, prior.warp_shift]
+    flags = [m.scale > 0 for m in per_coordinate for _ in range(d)]
+    flags += [prior.output_variance.scale > 0, prior.noise_sd.scale > 0, prior.kernel == "mixed"]
+    return torch.tensor(flags)
+
+
+def to_posterior_order(prior: GPPrior, z: Tensor, d: int) -> Tensor:
+    """Coordinates `... x (3 d + 3)` of the encoder as those of `HyperPosterior`: `... x p`."""
+    lengths, warps, shared = z.split([d, 2 * d, SHARED], dim=-1)
+    parts = [lengths, shared[..., :2]]
+    if prior.warped:
+        parts.append(warps)
+    if prior.kernel == "mixed":
+        parts.append(shared[..., 2:])
+    return torch.cat(parts, dim=-1)
