@@ -61,13 +61,13 @@ def monte_carlo_gains(
 ) -> Tensor:
     """Mean entropy that m optima, `m x d` and `m`, take from the base's predictions: `q x 3`."""
     after = []
-    before = network.teach(network.condition(X[None], y[None]), Xq[None]).entropy()[0]
+    before = network.predict(network.condition(X[None], y[None]), Xq[None]).entropy()[0]
     for x, f in zip(*(torch.split(t, CHUNK) for t in (x_star, f_star)), strict=True):
         state = network.condition(X.expand(len(x), -1, -1), y.expand(len(x), -1))
         points = Xq.expand(len(x), -1, -1)
         hints = (Hint(x=x), Hint(f=f), Hint(x, f))
         after.append(
-            torch.stack([network.teach(state, points, hint).entropy() for hint in hints], -1)
+            torch.stack([network.predict(state, points, hint).entropy() for hint in hints], -1)
         )
     return before[:, None] - torch.cat(after).mean(0)
 

@@ -8,7 +8,7 @@ and mu itself, given y, is normal too. Everything is dense float64 linear algebr
 shortcuts: the oracles check faster code, so they share none with it.
 
 Shapes: b datasets, p hyperparameter settings per dataset, n observations, q queries, d dimensions;
-z are the latent coordinates of `GPPrior.hyperparameters`, `b x p x (d + 3)`.
+z are the latent coordinates of `GPPrior.hyperparameters`, `b x p x size`.
 """
 
 import math
@@ -19,6 +19,7 @@ from torch import Tensor
 from amortes import linalg
 from amortes.prior.gp import GPPrior, Hyperparameters
 from amortes.prior.kernels import correlation
+from amortes.prior.warp import warp
 
 # Numbers in one batch of covariance matrices: 4 MB of float64.
 CHUNK = 1 << 19
@@ -35,7 +36,6 @@ class MarginalGP:
         self.b, self.n, self.d = X.shape
         self.residual = y.double() - prior.mean.loc
         self.mean_variance = prior.mean.scale**2
-        self.squares = self._squares(self.X, self.X)
 
     def __getitem__(self, index: Tensor) -> "MarginalGP":
         """Some of the datasets."""
@@ -70,12 +70,11 @@ class MarginalGP:
     def joint(self, i: int, z: Tensor, Xq: Tensor) -> tuple[Tensor, Tensor]:
         """Posterior mean `p x q` and covariance `p x q x q` of f at Xq, `q x d`, in dataset i.
 
-        Here z is `p x (d + 3)`.
+        Here z is `p x size`.
         """
         hyper, L = self._factor(slice(i, i + 1), z[None])
         mean, A = self._project(i, hyper[0], L[0], Xq)
-        own = self._kernel(hyper[0], self._squares(Xq[None], Xq[None]))
-        return mean, own.view(*A.shape[:-2], len(Xq), len(Xq)) - A.mT @ A
+        return mean, self._kernel(hyper[0], Xq, Xq) - A.mT @ A
 
     def with_mean(self, z: Tensor, rng: torch.Generator) -> Tensor:
         """z with the coordinate of the mean drawn from its exact conditional distribution."""
@@ -116,8 +115,8 @@ class MarginalGP:
         self, i: int, hyper: Hyperparameters, L: Tensor, Xq: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Posterior mean `p x q`, and L^-1 k(X, Xq), `p x n x q`."""
-        cross = self._kernel(hyper, self._squares(self.X[i : i + 1], Xq[None]))
-        A = torch.linalg.solve_triangular(L, cross.view(len(L), self.n, -1), upper=False)
+        cross = self._kernel(hyper, self.X[i], Xq)
+        A = torch.linalg.solve_triangular(L, cross, upper=False)
         residual = self.residual[i, :, None].expand(len(L), -1, -1)
         r = torch.linalg.solve_triangular(L, residual, upper=False)
         return self.prior.mean.loc + (A * r).sum(-2), A
@@ -125,18 +124,19 @@ class MarginalGP:
     def _factor(self, some: slice, z: Tensor) -> tuple[Hyperparameters, Tensor]:
         """Hyperparameters and the Cholesky factor of the covariance of y: `b x p x n x n`."""
         hyper = self.prior.hyperparameters(z, self.d)
-        K = self._kernel(hyper, self.squares[some]).view(*z.shape[:2], self.n, self.n)
+        X = self.X[some][:, None]
+        K = self._kernel(hyper, X, X)
         K.diagonal(dim1=-2, dim2=-1).add_(hyper.noise_sd.square()[..., None])
         return hyper, linalg.cholesky(K)
 
-    def _kernel(self, hyper: Hyperparameters, squares: Tensor) -> Tensor:
-        """Covariances `... x p x pairs` from squared differences `1 or b x pairs x d`."""
-        pairs = squares if hyper.lengthscale.ndim == 3 else squares[0]
-        r2 = hyper.lengthscale.pow(-2) @ pairs.mT
-        signal = correlation(self.prior.kernel, r2).mul_(hyper.output_variance[..., None])
-        return signal.add_(self.mean_variance)
-
-    @staticmethod
-    def _squares(X1: Tensor, X2: Tensor) -> Tensor:
-        """(x_k - x'_k)^2 for all pairs and dimensions: `b x (n1 n2) x d`."""
-        return (X1[:, :, None] - X2[:, None]).square().flatten(1, 2)
+    def _kernel(self, hyper: Hyperparameters, X1: Tensor, X2: Tensor) -> Tensor:
+        """Covariances `... x n1 x n2` under hyperparameters `...`, to which points broadcast."""
+        points = []
+        for X in (X1, X2):
+            U = X.expand(*hyper.output_variance.shape, *X.shape[-2:])
+            U = U if hyper.warp is None else warp(U, hyper.warp)
+            points.append(U / hyper.lengthscale.unsqueeze(-2))
+        r2 = torch.cdist(*points, compute_mode="donot_use_mm_for_euclid_dist").square()
+        rough = None if hyper.roughness is None else hyper.roughness[..., None, None]
+        signal = correlation(self.prior.kernel, r2, rough)
+        return (hyper.output_variance[..., None, None] * signal).add_(self.mean_variance)

@@ -64,7 +64,7 @@ class HyperPosterior:
     """Equally weighted draws of the hyperparameters of b datasets, and what they predict."""
 
     gp: MarginalGP
-    z: Tensor  # b x p x (d + 3), latent coordinates of the prior
+    z: Tensor  # b x p x size, latent coordinates of the prior
 
     @property
     def hyper(self) -> Hyperparameters:
@@ -88,22 +88,49 @@ class HyperPosterior:
 def hyper_posterior(
     prior: GPPrior, X: Tensor, y: Tensor, rng: torch.Generator, config: SMCConfig | None = None
 ) -> HyperPosterior:
-    """Draws from the hyperparameter posterior given X, `b x n x d`, and y, `b x n`."""
+    """Draws from the hyperparameter posterior given X, `b x n x d`, and y, `b x n`.
+
+    Of a prior that is a mixture (`GPPrior.models`): draws of each model in proportion to its
+    probability times its evidence.
+    """
     config = config or SMCConfig()
+    if len(prior.models) == 1:
+        return _sample(prior, X, y, rng, config)[0]
+    found = [_sample(model, X, y, rng, config) for _, model in prior.models]
+    shares = torch.tensor([share for share, _ in prior.models], dtype=torch.float64)
+    odds = (torch.stack([evidence for _, evidence in found], -1) + shares.log()).softmax(-1)
+    plain, warped = (posterior.z for posterior, _ in found)
+    d, count = X.shape[-1], plain.shape[1]
+    identity = torch.zeros(*plain.shape[:2], 2 * d, dtype=torch.float64)
+    plain = torch.cat([plain[..., : d + 3], identity, plain[..., d + 3 :]], dim=-1)
+    from_plain = torch.arange(count) < (odds[:, :1] * count).round()  # b x p
+    # Chains are stored one after the other: a random order makes any part of them a fair sample.
+    order = torch.rand(count, generator=rng).argsort()
+    z = torch.where(from_plain[..., None], plain[:, order], warped[:, order])
+    return HyperPosterior(MarginalGP(prior, X, y), z[:, torch.rand(count, generator=rng).argsort()])
+
+
+def _sample(
+    prior: GPPrior, X: Tensor, y: Tensor, rng: torch.Generator, config: SMCConfig
+) -> tuple[HyperPosterior, Tensor]:
+    """Draws from the posterior of one model, and its log evidence, `b`."""
     gp = MarginalGP(prior, X, y)
-    size = gp.d + 3
+    size = prior.latent_size(gp.d)
     final = torch.randn(gp.b, config.final_particles, size, generator=rng, dtype=torch.float64)
     free = _free_coordinates(prior, gp.d)
     if len(free) == 0:
-        return HyperPosterior(gp, gp.with_mean(final, rng))
+        return HyperPosterior(gp, gp.with_mean(final, rng)), gp.log_likelihood(final[:, :1])[:, 0]
     z = torch.randn(gp.b, config.particles, size, generator=rng, dtype=torch.float64)
     log_likelihood = gp.log_likelihood(z)
     temperature = torch.zeros(gp.b, dtype=torch.float64)
+    log_evidence = torch.zeros(gp.b, dtype=torch.float64)
     num_chains = config.particles // config.chain
     live = torch.arange(gp.b)  # datasets that have not arrived at temperature 1
     while len(live):
         raised = _next_temperature(log_likelihood[live], temperature[live], config)
-        weights = ((raised - temperature[live])[:, None] * log_likelihood[live]).softmax(-1)
+        powers = (raised - temperature[live])[:, None] * log_likelihood[live]
+        log_evidence[live] += powers.logsumexp(-1) - math.log(config.particles)
+        weights = powers.softmax(-1)
         particles = z[live], log_likelihood[live], weights
         chains = _Chains.start(gp[live], free, raised, *particles, num_chains, rng)
         z[live], log_likelihood[live] = chains.run(config.chain, rng)
@@ -114,13 +141,18 @@ def hyper_posterior(
             ends = chains[arrived.nonzero()[:, 0]]
             final[live[arrived]] = ends.run(config.final_particles // num_chains, rng)[0]
         live = live[~arrived]
-    return HyperPosterior(gp, gp.with_mean(final, rng))
+    return HyperPosterior(gp, gp.with_mean(final, rng)), log_evidence
 
 
 def _free_coordinates(prior: GPPrior, d: int) -> Tensor:
     """Latent coordinates that the likelihood depends on once the mean is integrated out."""
-    sizes = ((prior.lengthscale, d), (prior.output_variance, 1), (prior.noise_sd, 1))
-    return torch.tensor([m.scale > 0 for m, size in sizes for _ in range(size)]).nonzero()[:, 0]
+    free = [prior.lengthscale.scale > 0] * d
+    free += [prior.output_variance.scale > 0, prior.noise_sd.scale > 0, False]  # last: the mean
+    if prior.warped:
+        free += [m.scale > 0 for m in (prior.warp_shape, prior.warp_shift) for _ in range(d)]
+    if prior.kernel == "mixed":
+        free.append(prior.rough_odds.scale > 0)
+    return torch.tensor(free).nonzero()[:, 0]
 
 
 def _next_temperature(log_likelihood: Tensor, current: Tensor, config: SMCConfig) -> Tensor:
@@ -149,7 +181,7 @@ class _Chains:
     temperature: Tensor  # b x 1
     centre: Tensor  # b x 1 x m, mean of the particles
     root: Tensor  # b x m x m, Cholesky factor of their covariance
-    z: Tensor  # b x c x (d + 3), current states
+    z: Tensor  # b x c x size, current states
     log_likelihood: Tensor  # b x c
 
     @classmethod
@@ -164,7 +196,7 @@ class _Chains:
         num_chains: int,
         rng: torch.Generator,
     ) -> Self:
-        """Resample `num_chains` of the weighted particles z, `b x p x (d + 3)`."""
+        """Resample `num_chains` of the weighted particles z, `b x p x size`."""
         u = z[..., free]
         centre = (weights[..., None] * u).sum(1, keepdim=True)
         offset = u - centre
@@ -184,7 +216,7 @@ class _Chains:
         return _Chains(self.gp[index], self.free, *(t[index] for t in batched))
 
     def run(self, steps: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
-        """All states, chain after chain, `b x (c * steps) x (d + 3)`, and log-likelihoods."""
+        """All states, chain after chain, `b x (c * steps) x size`, and log-likelihoods."""
         states, values = [], []
         for step in range(steps):
             self._move(rng, walk=step % 2 == 0)

@@ -1,6 +1,6 @@
 """The trained networks that come with amortes.
 
-    network, card = load_pretrained()               # the default, kernel-robust
+    network, card = load_pretrained()               # the default, kernel-real
     network, card = load_pretrained("kernel-paper")
 
 Each is one safetensors file beside this module, written by `amortes export`; its card says how it
@@ -17,7 +17,7 @@ from amortes.errors import ConfigError
 from amortes.nets.base import Network
 from amortes.training.export import Card, load_network
 
-DEFAULT = "kernel-robust"
+DEFAULT = "kernel-real"
 SUFFIX = ".safetensors"
 AnyNetwork = Network[Any] | str | os.PathLike[str]
 """A network, the name of one that comes with amortes, or a weights file."""
@@ -64,7 +64,7 @@ def as_network(network: AnyNetwork | None, *, gains: bool = False) -> Network[An
             f"are {', '.join(names())}."
         )
     loaded, card = load_network(network)
-    if gains and "alpha" not in card.stages:
+    if gains and loaded.learned_gains and "alpha" not in card.stages:
         raise ConfigError(
             f"network: {os.fspath(network)} has no trained gains; train the alpha stage on it, or "
             f"use logei or ei."

@@ -80,6 +80,21 @@ def export(
     return card
 
 
+def export_untrained(
+    path: str | os.PathLike[str], kind: str, config: Any, prior: GPPrior
+) -> Card:
+    """Write a network of which nothing is learned, with its card: what it knows, it computes."""
+    network = build_network(kind, config, prior)
+    if any(True for _ in network.parameters()):
+        raise ConfigError(f"{kind}: has parameters; train it, and export its run.")
+    about = settings.to_dict(config), settings.to_dict(prior)
+    card = Card(
+        network=kind, config=about[0], prior=about[1], stages={}, scores={}, parameters=0
+    )
+    write_tensors(path, {}, vars(card), kind=FORMAT, version=VERSION)
+    return card
+
+
 def adjust(
     source: str | os.PathLike[str],
     path: str | os.PathLike[str],
@@ -137,7 +152,8 @@ def load_network(path: str | os.PathLike[str]) -> tuple[Network[Any], Card]:
         config = read_config(card.network, card.config)
         prior = GPPrior.from_dict(card.prior)
         network = build_network(card.network, config, prior)
-        points = card.stages["base"]["recipe"]["tasks"]["max_context"]
+        # A network of which nothing is learned has no stages.
+        points = card.stages["base"]["recipe"]["tasks"]["max_context"] if card.stages else None
     except (ConfigError, TypeError, KeyError) as error:
         reason = f"its card has no {error}." if isinstance(error, KeyError) else error
         raise FileError(

@@ -64,6 +64,7 @@ class KernelNetwork(Network[KernelState]):
     inference_dtype = torch.float64
     cpu_only = True
     has_evidence = True
+    learned_gains = False
 
     def __init__(self, config: KernelConfig, prior: GPPrior) -> None:
         super().__init__()
