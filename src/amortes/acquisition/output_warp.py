@@ -26,7 +26,7 @@ from amortes.nets.base import Network
 POWERS = tuple(-1.0 + 0.5 * i for i in range(9))
 LEAST_POINTS = 4
 """Results below which there is nothing to choose by."""
-SPREAD = 1.5
+SPREAD = 0.75
 """Standard deviation of the prior of λ, about 1."""
 ROUNDS = 3
 """Fits after the first, at most."""
