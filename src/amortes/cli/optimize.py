@@ -60,7 +60,7 @@ REFRESH = 0.25
 @click.option("--retry-failed", is_flag=True,
               help="Evaluate what failed in earlier calls again, once its cause is mended; "
                    "else failures are avoided.")  # fmt: skip
-@click.option("--acquisition", type=click.Choice(ACQUISITIONS), default="jes", show_default=True,
+@click.option("--acquisition", type=click.Choice(ACQUISITIONS), default="auto", show_default=True,
               help="How to choose.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--run", "folder", type=click.Path(path_type=Path, file_okay=False),

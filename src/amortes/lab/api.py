@@ -87,7 +87,7 @@ def create_study(form: NewStudy, folder: AFolder) -> StudyView:
     value = form.value or "result"
     past = read_table(form.table, space, value) if form.table.strip() else []
     optimizer = Optimizer(
-        space, form.goal, acquisition="jes" if form.noisy else "logei", start=past
+        space, form.goal, acquisition="jes" if form.noisy else "auto", start=past
     )
     about = About(
         name=form.name,

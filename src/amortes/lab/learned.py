@@ -162,7 +162,7 @@ def _gains(optimizer: Optimizer, configs: Sequence[Config]) -> list[float | None
     suggester = optimizer._suggester
     model = suggester.model(pending=True)
     X = optimizer.space.encode_all(configs)
-    name = suggester.acquisition
+    name = model.acquisition(suggester.acquisition)
     with torch.no_grad():
         gains = model.gain(name, suggester._weight_of_cost())(X)
     values: list[float] = (gains.exp() if name == "logei" else gains).tolist()

@@ -55,7 +55,7 @@ def minimize(
     n_trials: int,
     *,
     goal: Goal = "minimize",
-    acquisition: str = "jes",
+    acquisition: str = "auto",
     workers: int = 1,
     timeout: float | None = None,
     early_stop: float | None = None,

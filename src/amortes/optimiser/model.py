@@ -17,8 +17,12 @@ from amortes.optimiser.weights import Weight, success_weight, weigh
 from amortes.random import generator
 from amortes.threads import single_thread
 
-ACQUISITIONS = ("pes", "mes", "jes", "ei", "logei")
-"""Scores that are gains, so that the chance of success and the cost can weigh them."""
+ACQUISITIONS = ("auto", "pes", "mes", "jes", "ei", "logei")
+"""Scores that are gains, so that the chance of success and the cost can weigh them; `auto` is one of
+them, see `Model.acquisition`."""
+NOISY = 0.1
+"""Noise, in standard deviations of the results, from which on information is worth more than
+improvement: docs/log.md, 2026-11-18."""
 AROUND = 8
 """Best points known from which the search starts."""
 
@@ -39,8 +43,21 @@ class Model:
         other.fitted = self.fitted.with_pending(X_pending)
         return other
 
+    def acquisition(self, name: str) -> str:
+        """The name, or for `auto` that of the acquisition which suits the results so far.
+
+        Without noise what counts is the best result, and expected improvement goes for it. With
+        noise it is the config that is recommended in the end, and joint entropy search finds out
+        which is best. Where evaluations may fail, the optimum it asks about may not be allowed.
+        """
+        if name != "auto":
+            return name
+        noise = self.fitted.noise_share
+        return "jes" if noise is not None and noise > NOISY and self._success is None else "logei"
+
     def gain(self, name: str, cost: Weight | None = None) -> Callable[[Tensor], Tensor]:
         """The gain of evaluating points, `m x d -> m`, weighed by chance of success and cost."""
+        name = self.acquisition(name)
         weights = self._weights(cost)
         fitted = self._believing if name in ("ei", "logei") else self.fitted
 

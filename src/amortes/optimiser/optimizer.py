@@ -40,7 +40,8 @@ class Optimizer(Insight):
     """Suggests configs of a space; safe to use from several threads.
 
     space: a `Space`, or a dict of parameters.
-    acquisition: pes, mes or jes (information about the optimum), ei or logei.
+    acquisition: auto (logei without noise, jes with it), pes, mes or jes (information about the
+        optimum), ei or logei.
     initial: number of results, or trials under way, before the network chooses; default one more
         than coordinates, at most 10.
     start: past results as (config, value) or `Trial`, and configs to try first, which pending
@@ -58,7 +59,7 @@ class Optimizer(Insight):
         space: Space | Mapping[str, Any],
         goal: Goal = "minimize",
         *,
-        acquisition: str = "jes",
+        acquisition: str = "auto",
         seed: int = 0,
         initial: int | None = None,
         start: Start = (),

@@ -48,7 +48,8 @@ class AmortesSampler(BaseSampler):
     they accumulate is avoided; where trials were pruned is not looked at again. Constraints that
     the objective sets (`trial.set_constraint`, since Optuna 5) are learned.
 
-    acquisition: pes, mes or jes (information about the optimum), ei or logei.
+    acquisition: auto (logei without noise, jes with it), pes, mes or jes (information about the
+        optimum), ei or logei.
     seed: default a random one.
     n_startup_trials: number of results, or trials under way, before the network chooses; until
         then parameters are spread evenly. Default one more than coordinates, at most 10.
@@ -61,7 +62,7 @@ class AmortesSampler(BaseSampler):
     def __init__(
         self,
         *,
-        acquisition: str = "jes",
+        acquisition: str = "auto",
         seed: int | None = None,
         n_startup_trials: int | None = None,
         network: AnyNetwork | None = None,
