@@ -36,6 +36,8 @@ GOOD, POOR = 0.6, 0.2
 FURTHEST = 5.0
 # Points of a dataset up to which there are as many candidates as wanted.
 FEW = 128
+# Points up to which there are more particles: four times as many up to a quarter of this.
+SMALL = 40
 # Numbers in the covariance matrices of the candidates from the prior. Of tiny datasets these are
 # hundreds, which is better than any approximation around a mode: docs/log.md, 2026-11-18.
 PRIOR_NUMBERS = 51_200
@@ -59,8 +61,8 @@ class Particles:
 class ParticleConfig:
     """Number of particles and effort; measured in docs/log.md, 2026-11-15 and 2026-11-17."""
 
-    count: int = 16
-    candidates: int = 3  # for each particle, of small datasets
+    count: int = 16  # of large datasets; small ones, which cost little, have more
+    candidates: int = 3  # for each of these, of small datasets
     inflation: float = 1.25  # of proposals with `FEW_LATENTS` coordinates
     steps: int = 30  # of a climb from a fixed start, at most
     refinements: int = 3  # of a climb from where the encoder points, at most
@@ -69,6 +71,10 @@ class ParticleConfig:
         require_least(self, count=1, candidates=1, steps=0, refinements=0)
         if not (self.inflation > 0.0 and math.isfinite(self.inflation)):
             raise ConfigError(f"inflation: must be positive, not {self.inflation}.")
+
+    def kept(self, n: int) -> int:
+        """Number of particles for n points."""
+        return self.count * max(1, min(4, SMALL // n))
 
     def local(self, n: int) -> int:
         """Number of candidates around modes for n points; the more of these, the more alike."""
@@ -187,7 +193,7 @@ def _infer(
     evidence = torch.stack([p.log_evidence for p, _ in parts], dim=-1) + shares  # b x models
     odds = evidence.log_softmax(-1)
     log_weights = torch.cat([p.log_weights + odds[:, i, None] for i, (p, _) in enumerate(parts)], 1)
-    kept, log_weights = thin(log_weights, config.count)
+    kept, log_weights = thin(log_weights, config.kept(X.shape[1]))
     hyper = Hyperparameters.cat([p.hyper for p, _ in parts], dim=1)
     hyper = hyper[torch.arange(len(kept))[:, None], kept]
     root = _pick(torch.cat([root for _, root in parts], dim=1), kept)
@@ -206,8 +212,9 @@ def _infer_model(
     log_ratio = posterior.log_density(z, root) - log_proposal
     log_weights = log_ratio.log_softmax(-1)
     log_evidence = log_ratio.logsumexp(-1) - math.log(z.shape[1])
-    if z.shape[1] > config.count:
-        kept, log_weights = thin(log_weights, config.count)
+    count = config.kept(posterior.n)
+    if z.shape[1] > count:
+        kept, log_weights = thin(log_weights, count)
         z, root = _pick(z, kept), _pick(root, kept)
     return Particles(posterior.hyperparameters(z), log_weights, log_evidence), root
 
