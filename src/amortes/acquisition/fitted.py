@@ -255,6 +255,11 @@ class Fitted:
             value = self.units.to_network(torch.tensor(best, dtype=torch.float64))
         return self._latent(Xq).affine(torch.ones((), dtype=torch.float64), -value)
 
+    def chance_of_improvement(self, Xq: Tensor) -> Tensor:
+        """P(f(x) > f(b)) at Xq, `m x d`, b being the best point observed: `m`."""
+        zero = torch.zeros((), dtype=torch.float64)
+        return self._improvement(Xq, None).probability_of_improvement(zero)
+
     @cached_property
     def best(self) -> float:
         """The best posterior mean of y at an observed point."""

@@ -1,16 +1,16 @@
 """The power transform of the results that explains them best, as part of the model.
 
-Objectives are often skewed: a learning rate that is too large gives a loss of thousands, and next to
-that all that is good looks the same. The model is that T(y) is a Gaussian process, for a power λ
+Objectives are often skewed: a learning rate that is too large gives a loss of thousands, and next
+to that all that is good looks the same. The model is that T(y) is a Gaussian process, for a power λ
 between -1 and 3 (Snelson et al., "Warped Gaussian processes", NeurIPS 2003). λ is chosen by the
 evidence of the data, all hyperparameters considered, with the Jacobian of T:
 
     log p(y | λ) = log p(T(y)) + sum log dT/dy.
 
 The marginal likelihood of independent values gives a first λ. The fit to it tells the evidence of
-all other λ by importance weights, E[p(T'(y) | θ) / p(T(y) | θ)] over its hyperparameters θ; the best
-is fitted, until none is better. HEBO (Cowen-Rivers et al., JAIR 2022) takes the λ of independent
-values; that of the evidence predicts better: docs/log.md, 2026-11-18.
+all other λ by importance weights, E[p(T'(y) | θ) / p(T(y) | θ)] over its hyperparameters θ; the
+best is fitted, until none is better. HEBO (Cowen-Rivers et al., JAIR 2022) takes the λ of
+independent values; that of the evidence predicts better: docs/log.md, 2026-11-18.
 """
 
 import math

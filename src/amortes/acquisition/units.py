@@ -2,11 +2,12 @@
 
     t = (sign y - centre) / scale,    z = (T(t) - mean) / sd,
 
-T being a power transform (`amortes.nets.distributions.power`) with power 1, the identity, unless the
-data say otherwise (`output_warp`). z is maximised (sign = -1 when the user minimises) and, as in the
-paper, has mean 0 and standard deviation 1 over the data. Centre and scale are those of the bulk of
-the data: median, and half of the width of the middle 68 %. Where the data give no scale (a single
-value, or values that differ by rounding only) it is the size of the values, or 1 if they are zero.
+T being a power transform (`amortes.nets.distributions.power`) with power 1, the identity, unless
+the data say otherwise (`output_warp`). z is maximised (sign = -1 when the user minimises) and, as
+in the paper, has mean 0 and standard deviation 1 over the data. Centre and scale are those of the
+bulk of the data: median, and half of the width of the middle 68 %. Where the data give no scale (a
+single value, or values that differ by rounding only) it is the size of the values, or 1 if they are
+zero.
 """
 
 import math

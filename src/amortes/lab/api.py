@@ -86,9 +86,7 @@ def create_study(form: NewStudy, folder: AFolder) -> StudyView:
     space = build_space(form)
     value = form.value or "result"
     past = read_table(form.table, space, value) if form.table.strip() else []
-    optimizer = Optimizer(
-        space, form.goal, acquisition="jes" if form.noisy else "auto", start=past
-    )
+    optimizer = Optimizer(space, form.goal, acquisition="jes" if form.noisy else "auto", start=past)
     about = About(
         name=form.name,
         notes=form.notes,

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from amortes.acquisition import TO_THE_TOP
 from amortes.device import on_cpu
 from amortes.errors import DataError, shown
 from amortes.optimiser.explanation import Explanation, explain
@@ -83,8 +82,7 @@ class Insight:
             config = self._recommended()
             if config is None:
                 seed = self._suggester.seed_for("recommend")
-                found = model.search(model.value, seed=seed, config=TO_THE_TOP)
-                config = self.space.decode(found.x)
+                config = self.space.decode(model.recommended(seed))
                 self._found = (self._now, config)
             config = copied(config)
             (result,) = predict(

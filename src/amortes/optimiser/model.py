@@ -10,6 +10,8 @@ from torch import Tensor
 
 from amortes.acquisition import Fitted, Found, SearchConfig, maximise, maximise_pool
 from amortes.acquisition.output_warp import fit_warped
+from amortes.acquisition.policy import automatic, recommended
+from amortes.acquisition.search import TO_THE_TOP
 from amortes.nets.base import Network
 from amortes.optimiser.design import Fixed, agreeing, domain, sample
 from amortes.optimiser.trials import Ledger
@@ -18,11 +20,9 @@ from amortes.random import generator
 from amortes.threads import single_thread
 
 ACQUISITIONS = ("auto", "pes", "mes", "jes", "ei", "logei")
-"""Scores that are gains, so that the chance of success and the cost can weigh them; `auto` is one of
+"""Scores that are gains, so that the chance of success and the cost can weigh them; `auto` is one
+of
 them, see `Model.acquisition`."""
-NOISY = 0.1
-"""Noise, in standard deviations of the results, from which on information is worth more than
-improvement: docs/log.md, 2026-11-18."""
 AROUND = 8
 """Best points known from which the search starts."""
 
@@ -46,14 +46,12 @@ class Model:
     def acquisition(self, name: str) -> str:
         """The name, or for `auto` that of the acquisition which suits the results so far.
 
-        Without noise what counts is the best result, and expected improvement goes for it. With
-        noise it is the config that is recommended in the end, and joint entropy search finds out
-        which is best. Where evaluations may fail, the optimum it asks about may not be allowed.
+        Where evaluations may fail, that is improvement in any case: the optimum that entropy
+        search asks about may not be allowed.
         """
         if name != "auto":
             return name
-        noise = self.fitted.noise_share
-        return "jes" if noise is not None and noise > NOISY and self._success is None else "logei"
+        return automatic(self.fitted) if self._success is None else "logei"
 
     def gain(self, name: str, cost: Weight | None = None) -> Callable[[Tensor], Tensor]:
         """The gain of evaluating points, `m x d -> m`, weighed by chance of success and cost."""
@@ -81,6 +79,11 @@ class Model:
         chance = self._success(X).exp()
         return torch.where(chance > 0.5, mean, self._worst + chance * (mean - self._worst))
 
+    def recommended(self, seed: int) -> Tensor:
+        """The point to use in the end, `d`; see `policy.recommended`."""
+        found = self.search(self.value, seed=seed, config=TO_THE_TOP)
+        return recommended(self.fitted, found.x)
+
     def _weights(self, cost: Weight | None) -> list[Weight]:
         return [weight for weight in (self._success, cost) if weight is not None]
 
@@ -90,7 +93,7 @@ class Model:
 
     @cached_property
     def _worst(self) -> float:
-        return float((self.fitted.units.sign * self.fitted.y).min())
+        return float(self.fitted.units.to_network(self.fitted.y).min())
 
     @single_thread()
     def search(

@@ -6,9 +6,9 @@ A coordinate's log-odds, softened so that they are finite at the edges, are stre
     w(x) = (S(x) - S(0)) / (S(1) - S(0)).
 
 The shift s moves where a function of w(x) varies most towards one edge, as that of a rate that
-should be on a log scale does; a shape c < 0 moves it to both edges, c > 0 to the middle. c = s = 0 is
-the identity. Everything is in closed form and bounded, slopes at the edges and the inverse too, and
-the mirror image 1 - w(1 - x) is the warp with -s.
+should be on a log scale does; a shape c < 0 moves it to both edges, c > 0 to the middle. c = s = 0
+is the identity. Everything is in closed form and bounded, slopes at the edges and the inverse too,
+and the mirror image 1 - w(1 - x) is the warp with -s.
 
 Input warping for Bayesian optimisation is due to Snoek et al., "Input warping for Bayesian
 optimization of non-stationary functions", ICML 2014, who use the distribution function of the Beta.

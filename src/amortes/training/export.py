@@ -80,17 +80,13 @@ def export(
     return card
 
 
-def export_untrained(
-    path: str | os.PathLike[str], kind: str, config: Any, prior: GPPrior
-) -> Card:
+def export_untrained(path: str | os.PathLike[str], kind: str, config: Any, prior: GPPrior) -> Card:
     """Write a network of which nothing is learned, with its card: what it knows, it computes."""
     network = build_network(kind, config, prior)
     if any(True for _ in network.parameters()):
         raise ConfigError(f"{kind}: has parameters; train it, and export its run.")
     about = settings.to_dict(config), settings.to_dict(prior)
-    card = Card(
-        network=kind, config=about[0], prior=about[1], stages={}, scores={}, parameters=0
-    )
+    card = Card(network=kind, config=about[0], prior=about[1], stages={}, scores={}, parameters=0)
     write_tensors(path, {}, vars(card), kind=FORMAT, version=VERSION)
     return card
 

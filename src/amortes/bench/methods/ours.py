@@ -11,8 +11,9 @@ from typing import Any
 from torch import Tensor
 
 from amortes.acquisition import Domain, Fitted, maximise
-from amortes.acquisition.pool import Score
 from amortes.acquisition.output_warp import fit_warped
+from amortes.acquisition.policy import automatic
+from amortes.acquisition.pool import Score
 from amortes.bench.methods.model_based import ModelBased, highest_unseen
 from amortes.bench.protocol import Problem
 from amortes.errors import FileError
@@ -25,7 +26,7 @@ DIGITS = 12  # of a digest: no two weights anybody makes agree in so many
 
 
 class Ours(ModelBased[Fitted]):
-    """A score of a network: pes, mes, jes, ei or logei."""
+    """A score of a network: pes, mes, jes, ei, logei, or auto: the default policy."""
 
     def __init__(self, problem: Problem, seed: int, network: Network[Any], score: str) -> None:
         super().__init__(problem, seed)
@@ -37,9 +38,10 @@ class Ours(ModelBased[Fitted]):
 
     def search(self, model: Fitted, X: Tensor, seed: int) -> Tensor:
         """Maximise the score by our own search, never at a point of X."""
+        name = automatic(model) if self.score == "auto" else self.score
 
         def score(Xq: Tensor) -> Tensor:
-            return model.score(self.score, Xq)
+            return model.score(name, Xq)
 
         if self.pool is not None:
             return highest_unseen(score, self.pool, X, rough=model.rough_moments)

@@ -7,4 +7,12 @@ from amortes.nets.distributions.mixture import GaussianMixture
 from amortes.nets.distributions.power import PowerTransformed
 from amortes.nets.distributions.riemann import Riemann
 
-__all__ = ["Affine", "GaussianMixture", "PowerTransformed", "Predictive", "Riemann", "asinh_borders", "fit_borders"]
+__all__ = [
+    "Affine",
+    "GaussianMixture",
+    "PowerTransformed",
+    "Predictive",
+    "Riemann",
+    "asinh_borders",
+    "fit_borders",
+]

@@ -3,8 +3,8 @@
     T(t) = ((1 + t)^λ - 1) / λ                  t >= 0
            -((1 - t)^(2 - λ) - 1) / (2 - λ)     t < 0
 
-with logarithms where a power is zero. λ = 1 is the identity, λ < 1 draws in large values, λ > 1 small
-ones (Yeo & Johnson, "A new family of power transformations", Biometrika 87, 2000).
+with logarithms where a power is zero. λ = 1 is the identity, λ < 1 draws in large values, λ > 1
+small ones (Yeo & Johnson, "A new family of power transformations", Biometrika 87, 2000).
 """
 
 import copy
@@ -90,7 +90,9 @@ class PowerTransformed(Predictive):
 
     def _nodes(self) -> Tensor:
         """Quadrature nodes of V: `... x k x NODES`."""
-        return self.base.means[..., None] + self.base.sds[..., None] * _hermite()[0].to(self.base.means)
+        return self.base.means[..., None] + self.base.sds[..., None] * _hermite()[0].to(
+            self.base.means
+        )
 
     @property
     def batch_shape(self) -> torch.Size:

@@ -6,8 +6,9 @@ a product of whitened ones, so the combinations can be taken before there is a q
 
     column(v) = sum_i k(v, rival_i) M_i + k(v, v*) e + g(v, v*) (A v + a) - V' W k_v
 
-in scaled coordinates v, with the radial slope g of the kernel. There are r columns for the rows of `known`, one for the
-shift of the mean, row(x) . pull, and one for the posterior covariance with f(x*):
+in scaled coordinates v, with the radial slope g of the kernel. There are r columns for the rows of
+`known`, one for the shift of the mean, row(x) . pull, and one for the posterior covariance with
+f(x*):
 
     mean(x) = m(x) + column_r,    variance(x) = v(x) - sum_{j < r} column_j^2.
 

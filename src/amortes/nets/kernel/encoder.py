@@ -1,12 +1,12 @@
 """Learned inference: a network that reads a dataset and proposes its hyperparameters.
 
-Every pair of a coordinate and an observation is a token, (x_ik, y_i). A layer lets the tokens of one
-coordinate attend to each other across observations, then tells each of them the average over the
-coordinates of its observation. The pooled tokens of a coordinate give mean and standard deviation of
-its lengthscale and its warp, those of all coordinates the same for output variance, noise and
-roughness: a diagonal Gaussian over the standard normal coordinates z of the prior, whatever the
-order and number of coordinates and observations. There is one for each model of a prior that is a
-mixture (`GPPrior.models`).
+Every pair of a coordinate and an observation is a token, (x_ik, y_i). A layer lets the tokens of
+one coordinate attend to each other across observations, then tells each of them the average over
+the coordinates of its observation. The pooled tokens of a coordinate give mean and standard
+deviation of its lengthscale and its warp, those of all coordinates the same for output variance,
+noise and roughness: a diagonal Gaussian over the standard normal coordinates z of the prior,
+whatever the order and number of coordinates and observations. There is one for each model of a
+prior that is a mixture (`GPPrior.models`).
 
 It is trained on draws of the prior by the likelihood of their true z (neural posterior estimation:
 Papamakarios & Murray, NeurIPS 2016; Mueller et al., ICLR 2022), standardised as data are in use.
@@ -43,7 +43,9 @@ class EncoderConfig:
     def __post_init__(self) -> None:
         require_least(self, width=1, layers=1, heads=1)
         if self.width % self.heads:
-            raise ConfigError(f"width: must be a multiple of heads ({self.heads}), not {self.width}.")
+            raise ConfigError(
+                f"width: must be a multiple of heads ({self.heads}), not {self.width}."
+            )
 
 
 class Layer(nn.Module):
@@ -98,8 +100,8 @@ class Encoder(nn.Module):
     def forward(self, X: Tensor, y: Tensor) -> list[tuple[Tensor, Tensor]]:
         """For each model mean and log sd: of coordinates `b x 3 x d`, then of the others `b x 3`.
 
-        Both as one tensor each: `b x (3 d + 3)`, lengthscales, shapes, shifts, then output variance,
-        noise, roughness.
+        Both as one tensor each: `b x (3 d + 3)`, lengthscales, shapes, shifts, then output
+        variance, noise, roughness.
         """
         dtype = self.size.weight.dtype
         b, n, d = X.shape

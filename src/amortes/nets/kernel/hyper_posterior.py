@@ -102,7 +102,9 @@ class HyperPosterior:
         parts = [gradient[0], by_matrix[0], by_noise, *gradient[1:], *by_matrix[1:]]
         total = 0.5 * torch.cat(parts, dim=-1) - z
         if self.n > MANY:
-            columns = [s * _products(slope, A, B, a) for s, (A, B) in zip(scale, pairs, strict=True)]
+            columns = [
+                s * _products(slope, A, B, a) for s, (A, B) in zip(scale, pairs, strict=True)
+            ]
             others = [M @ a for M in matrices]
             noisy = noise_scale[..., None] * a
             dCa = torch.cat([columns[0], others[0], noisy, *columns[1:], *others[1:]], dim=-1)
@@ -121,7 +123,7 @@ class HyperPosterior:
         return value, total, _definite(information)
 
     def _scaled(self, hyper: Hyperparameters) -> tuple[Tensor, ...]:
-        """Scaled points and, if they are warped, their derivatives by the warp: `b x n x d` each."""
+        """Scaled points and, if they are warped, derivatives by the warp: `b x n x d` each."""
         if hyper.warp is None:
             return (scaled(hyper, self.X),)
         return tuple(t / hyper.lengthscale[:, None] for t in parameter_slopes(self.X, hyper.warp))

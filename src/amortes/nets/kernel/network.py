@@ -85,9 +85,7 @@ class KernelNetwork(Network[KernelState]):
         with _kept():
             X64, y64 = _double(X), _double(y)
             guess = None if self.encoder is None else self.encoder(X64, y64)
-            particles, root = infer_with_roots(
-                self.prior, X64, y64, self._config.particles, guess
-            )
+            particles, root = infer_with_roots(self.prior, X64, y64, self._config.particles, guess)
             pending = None if X_pending is None else _double(X_pending)
             return KernelState(condition(self.prior, particles, X64, y64, pending, root))
 
@@ -127,9 +125,7 @@ class KernelNetwork(Network[KernelState]):
 
         return GaussianMixture(flat(logits), flat(mean), flat(sd))
 
-    def gain(
-        self, state: KernelState, Xq: Tensor, names: Sequence[str] = GAINS
-    ) -> GaussianMixture:
+    def gain(self, state: KernelState, Xq: Tensor, names: Sequence[str] = GAINS) -> GaussianMixture:
         """The gains that each draw of the optimum would bring; see `Network.gain`."""
         sketch, Xq64 = self._sketch(state), _queries(Xq)
         draws = [sketch.terms(name, Xq64).counted for name in names]

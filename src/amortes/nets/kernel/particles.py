@@ -1,13 +1,14 @@
 """The posterior over Gaussian-process hyperparameters, as a few weighted particles.
 
 A trained network (`encoder`) points at hyperparameters, and a few steps along the real likelihood
-refine them. Without one, damped Fisher scoring (Nocedal & Wright, 2006, chapter 4) climbs the log posterior, L(z) of `hyper_posterior` with
-its Fisher matrix F, from two starts: a few points are often explained by a smooth function with much
-noise, and as well by a rough one with little. Around the modes fixed quasi-random normal points are
-sent through F^(-1/2), slightly inflated, and joined by some from the prior, which for tiny datasets
-is better than any approximation around a mode, and from the encoder's Gaussian. These candidates are
-weighted by posterior over proposal density, that of the whole mixture, and thinned to as many
-particles as are wanted. No Markov chain, no random numbers: milliseconds.
+refine them. Without one, damped Fisher scoring (Nocedal & Wright, 2006, chapter 4) climbs the log
+posterior, L(z) of `hyper_posterior` with its Fisher matrix F, from two starts: a few points are
+often explained by a smooth function with much noise, and as well by a rough one with little. Around
+the modes fixed quasi-random normal points are sent through F^(-1/2), slightly inflated, and joined
+by some from the prior, which for tiny datasets is better than any approximation around a mode, and
+from the encoder's Gaussian. These candidates are weighted by posterior over proposal density, that
+of the whole mixture, and thinned to as many particles as are wanted. No Markov chain, no random
+numbers: milliseconds.
 """
 
 import math
