@@ -2,9 +2,11 @@
 
 A function is drawn in two steps: hyperparameters from independent (log-)normal marginals, then
 
-    f(x) = g(w(x)),    g ~ GP(mean, output_variance * k(u, u'; lengthscale)),    y = f(x) + noise_sd * e.
+    g ~ GP(mean, output_variance * k(u, u'; lengthscale)),
+    f(x) = g(w(x)),    y = f(x) + noise_sd * e.
 
-The warp w (`amortes.prior.warp`) of each coordinate is the identity in most priors. The kernel is the squared exponential, Matern-5/2, or ("mixed") both with one lengthscale: a share
+The warp w (`amortes.prior.warp`) of each coordinate is the identity in most priors. The kernel is
+the squared exponential, Matern-5/2, or ("mixed") both with one lengthscale: a share
 odds / (1 + odds) of the variance is Matern's.
 
 Every hyperparameter is the image of a standard normal z: `loc + dim_power * log d + scale * z`,
@@ -12,8 +14,8 @@ exponentiated if `log`. A fixed value has scale 0. Inference over hyperparameter
 the kernel network) works on z, where the prior is N(0, I) whatever the named prior.
 
 `real` is the prior of the default network; its numbers are chosen on traces of real optimisations
-(`amortes evaluate prior`, docs/log.md, 2026-11-18). `paper` follows section 5 of Rakotoarison et al. (ICML 2026), "α-PFN: Fast Entropy Search via
-In-Context Learning".
+(`amortes evaluate prior`, docs/log.md, 2026-11-18). `paper` follows section 5 of Rakotoarison et
+al. (ICML 2026), "α-PFN: Fast Entropy Search via In-Context Learning".
 """
 
 import dataclasses
@@ -256,7 +258,10 @@ class GPPrior:
             raise ConfigError(f"not a GPPrior description: {error}.") from error
 
 
-LATER = {name: getattr(GPPrior, name) for name in ("warp_shape", "warp_shift", "warp_probability", "rough_odds")}
+LATER = {
+    name: getattr(GPPrior, name)
+    for name in ("warp_shape", "warp_shift", "warp_probability", "rough_odds")
+}
 
 
 def _complete(cls: type[T], values: dict[str, Any]) -> T:

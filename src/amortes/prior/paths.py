@@ -165,7 +165,9 @@ class Paths:
         return dataclasses.replace(
             self,
             frequencies=self.frequencies.gather(-1, index),
-            warp=None if self.warp is None else self.warp.gather(-1, order[:, None].expand(-1, 2, -1)),
+            warp=None
+            if self.warp is None
+            else self.warp.gather(-1, order[:, None].expand(-1, 2, -1)),
         )
 
     def _angles(self, X: Tensor) -> Tensor:

@@ -6,9 +6,9 @@ A coordinate's log-odds, softened so that they are finite at the edges, are stre
     w(x) = (S(x) - S(0)) / (S(1) - S(0)).
 
 The shift s moves where a function of w(x) varies most towards one edge, as that of a rate that
-should be on a log scale does; a shape c < 0 moves it to both edges, c > 0 to the middle. c = s = 0 is
-the identity. Everything is in closed form and bounded, slopes at the edges and the inverse too, and
-the mirror image 1 - w(1 - x) is the warp with -s.
+should be on a log scale does; a shape c < 0 moves it to both edges, c > 0 to the middle. c = s = 0
+is the identity. Everything is in closed form and bounded, slopes at the edges and the inverse too,
+and the mirror image 1 - w(1 - x) is the warp with -s.
 
 Input warping for Bayesian optimisation is due to Snoek et al., "Input warping for Bayesian
 optimization of non-stationary functions", ICML 2014, who use the distribution function of the Beta.
@@ -36,10 +36,15 @@ def warp(X: Tensor, parameters: Tensor) -> Tensor:
 
 def unwarp(U: Tensor, parameters: Tensor) -> Tensor:
     """The X in the unit cube with warp(X, parameters) = U."""
-    stretch, shift, low, width = _parts(parameters)
-    S = (low + U * width).clamp(1e-15, 1.0 - 1e-15)
+    stretch, shift, _, width = _parts(parameters)
+    # In the upper half by the mirror image: float32 near S = 1 would miss the upper edge.
+    upper = U > 0.5
+    shift = torch.where(upper, -shift, shift)
+    low = torch.sigmoid(shift - LAST * stretch)
+    S = (low + torch.where(upper, 1.0 - U, U) * width).clamp(1e-15, 1.0 - 1e-15)
     share = torch.sigmoid((torch.logit(S) - shift) / stretch)
-    return ((1.0 + 2.0 * SOFTNESS) * share - SOFTNESS).clamp(0.0, 1.0)
+    X = ((1.0 + 2.0 * SOFTNESS) * share - SOFTNESS).clamp(0.0, 1.0)
+    return torch.where(upper, 1.0 - X, X)
 
 
 def log_slope(X: Tensor, parameters: Tensor) -> Tensor:
