@@ -1,25 +1,36 @@
+import pytest
 import torch
 
 from amortes.prior.augment import Symmetry
 from amortes.prior.gp import PRIORS
+from amortes.prior.kernels import covariance
 from amortes.prior.newton import maximise
 from amortes.prior.paths import Paths
 from amortes.random import derive_seeds, generator
 
 
-def test_paths_points_and_lengthscales_move_together() -> None:
+@pytest.mark.parametrize("name", ["paper", "real"])
+def test_paths_points_and_hyperparameters_move_together(name: str) -> None:
     seeds = derive_seeds(31, count=8)
-    hyper = PRIORS["paper"].sample(seeds, 4)
-    paths = Paths.sample("se", hyper, seeds, dtype=torch.float64)
+    prior = PRIORS[name]
+    hyper = prior.sample(seeds, 4)
+    paths = Paths.sample(prior.kernel, hyper, seeds, dtype=torch.float64)
     symmetry = Symmetry.random(8, 4, generator(0))
     moved = symmetry.paths(paths)
     x = torch.rand(8, 4, generator=generator(1), dtype=torch.float64)
     assert torch.allclose(moved(symmetry.points(x)[:, None]), paths(x[:, None]), atol=1e-10)
     optimum = maximise(paths)
     assert torch.allclose(moved(symmetry.points(optimum.x)[:, None])[:, 0], optimum.f, atol=1e-9)
-    # The same path drawn under the moved lengthscales has features with the moved scales.
-    scale = moved.frequencies.std(1) * symmetry.hyperparameters(hyper).lengthscale
-    assert torch.allclose(scale, torch.ones_like(scale), atol=0.15)
+    after = symmetry.hyperparameters(hyper)
+    if name == "paper":
+        # The same path drawn under the moved lengthscales has features with the moved scales.
+        scale = moved.frequencies.std(1) * after.lengthscale
+        assert torch.allclose(scale, torch.ones_like(scale), atol=0.15)
+    # Covariances of moved points are those of the points before.
+    X = torch.rand(8, 5, 4, generator=generator(2), dtype=torch.float64)
+    there = torch.stack([symmetry.points(X[:, i]) for i in range(5)], dim=1)
+    before = covariance(prior.kernel, hyper, X, X)
+    assert torch.allclose(covariance(prior.kernel, after, there, there), before, atol=1e-9)
 
 
 def test_symmetries_are_uniform() -> None:

@@ -35,6 +35,15 @@ def paths_of(d: int, count: int, *, num_features: int = 40) -> Paths:
     return Paths.sample("se", hyper, seeds, num_features=num_features, dtype=torch.float64)
 
 
+def test_warped_paths_are_climbed_too() -> None:
+    prior = named_prior("real").models[1][1]
+    hyper = prior.sample(derive_seeds(3, count=6), 2)
+    paths = Paths.sample("mixed", hyper, derive_seeds(4, count=6), dtype=torch.float64)
+    found = maximise(paths, BASE, generator(0))
+    assert torch.allclose(paths(found.x[:, None])[:, 0], found.f, atol=1e-9)
+    assert (found.f > newton.maximise(paths).f - 0.05).all()
+
+
 def wave(frequency: float, phase: float) -> Paths:
     """The path cos(frequency * x + phase) on the unit interval."""
     one = torch.ones(1, 1, dtype=torch.float64)

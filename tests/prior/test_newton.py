@@ -12,13 +12,15 @@ from amortes.prior.paths import Paths
 from amortes.random import derive_seeds, generator
 
 
-def some_paths(d: int, count: int) -> Paths:
+def some_paths(d: int, count: int, name: str = "robust") -> Paths:
     seeds = derive_seeds(21, d, count=count)
-    return Paths.sample("se", PRIORS["robust"].sample(seeds, d), seeds)
+    prior = PRIORS[name]
+    return Paths.sample(prior.kernel, prior.sample(seeds, d), seeds)
 
 
-def test_one_dimension_against_a_fine_grid() -> None:
-    paths = some_paths(1, 40).to(torch.float64)
+@pytest.mark.parametrize("name", ["robust", "real"])
+def test_one_dimension_against_a_fine_grid(name: str) -> None:
+    paths = some_paths(1, 40, name).to(torch.float64)
     grid = torch.linspace(0, 1, 20_001, dtype=torch.float64)[:, None].expand(40, -1, -1)
     found = maximise(paths)
     assert (found.f >= paths(grid).amax(1) - 1e-9).all()
@@ -44,9 +46,10 @@ def test_many_bounded_quasi_newton_runs_find_nothing_higher(d: int) -> None:
             assert -result.fun <= found.f[i] + 1e-6
 
 
+@pytest.mark.parametrize("name", ["robust", "real"])
 @pytest.mark.parametrize("d", [1, 4, 16])
-def test_the_result_is_in_the_cube_and_attained_in_both_dtypes(d: int) -> None:
-    paths = some_paths(d, 5)
+def test_the_result_is_in_the_cube_and_attained_in_both_dtypes(d: int, name: str) -> None:
+    paths = some_paths(d, 5, name)
     for p in (paths, paths.to(torch.float64)):
         found = maximise(p)
         assert found.x.dtype == found.f.dtype == p.dtype

@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import pytest
@@ -6,16 +7,23 @@ import torch
 from amortes.prior.gp import PRIORS, Hyperparameters, Kernel
 from amortes.prior.kernels import covariance
 from amortes.prior.paths import CHUNK, Paths
+from amortes.prior.warp import warp
 from amortes.random import derive_seeds, generator
 
 
-def some_paths(d: int, count: int, dtype: torch.dtype = torch.float64) -> Paths:
+def some_paths(
+    d: int, count: int, dtype: torch.dtype = torch.float64, *, warped: bool = False
+) -> Paths:
     seeds = derive_seeds(11, d, count=count)
-    return Paths.sample("se", PRIORS["robust"].sample(seeds, d), seeds, dtype=dtype)
+    prior = PRIORS["real"].models[1][1] if warped else PRIORS["robust"]
+    return Paths.sample(prior.kernel, prior.sample(seeds, d), seeds, dtype=dtype)
 
 
-@pytest.mark.parametrize("kernel", ["se", "matern52"])
-def test_covariance_of_many_paths_is_the_kernel(kernel: Kernel) -> None:
+@pytest.mark.parametrize(
+    ("kernel", "warped"),
+    [("se", False), ("matern52", False), ("mixed", False), ("mixed", True)],
+)
+def test_covariance_of_many_paths_is_the_kernel(kernel: Kernel, warped: bool) -> None:
     count = 20_000
     one = torch.ones(count, dtype=torch.float64)
     hyper = Hyperparameters(
@@ -24,6 +32,11 @@ def test_covariance_of_many_paths_is_the_kernel(kernel: Kernel) -> None:
         0.1 * one,
         0.7 * one,
     )
+    if kernel == "mixed":
+        hyper = dataclasses.replace(hyper, roughness=0.3 * one)
+    if warped:
+        parameters = torch.tensor([[0.4, -0.3], [1.0, -0.7]], dtype=torch.float64)
+        hyper = dataclasses.replace(hyper, warp=parameters.expand(count, 2, 2))
     paths = Paths.sample(kernel, hyper, derive_seeds(1, count=count), num_features=64)
     X = torch.rand(6, 2, generator=generator(2))
     values = paths(X.expand(count, -1, -1)).double()
@@ -69,8 +82,9 @@ def test_chunks_do_not_show(n: int) -> None:
     assert torch.allclose(paths(X), whole, atol=1e-12)
 
 
-def test_reflection_and_permutation_move_the_function() -> None:
-    paths = some_paths(3, 2)
+@pytest.mark.parametrize("warped", [False, True])
+def test_reflection_and_permutation_move_the_function(warped: bool) -> None:
+    paths = some_paths(3, 2, warped=warped)
     X = torch.rand(2, 5, 3, generator=generator(9), dtype=torch.float64)
     mask = torch.tensor([[True, False, True], [False, False, True]])
     mirrored = torch.where(mask[:, None], 1 - X, X)
@@ -78,3 +92,28 @@ def test_reflection_and_permutation_move_the_function() -> None:
     order = torch.tensor([[2, 0, 1], [1, 0, 2]])
     moved = X.gather(2, order[:, None].expand_as(X))
     assert torch.allclose(paths.permuted(order)(moved), paths(X), atol=1e-10)
+
+
+def test_warped_paths_are_functions_of_warped_coordinates() -> None:
+    paths = some_paths(2, 3, warped=True)
+    assert paths.warp is not None
+    X = torch.rand(3, 5, 2, generator=generator(9), dtype=torch.float64)
+    U = warp(X, paths.warp)
+    values = paths.mean[:, None] + paths.waves(U)[0].sum(-1)
+    assert torch.allclose(paths(X), values, atol=1e-12)
+    assert torch.allclose(paths.stationary(U), values, atol=1e-12)
+    assert paths.stationary.warp is None
+    assert torch.allclose(paths[1:](X[1:]), values[1:], atol=1e-12)
+    assert torch.allclose(paths.to(torch.float32)(X.float()).double(), values, atol=1e-3)
+
+
+def test_frequencies_of_a_mixed_kernel_are_those_of_both() -> None:
+    one = torch.ones(400, dtype=torch.float64)
+    seeds = derive_seeds(2, count=400)
+    hyper = Hyperparameters(one[:, None], one, one, one)
+    smooth = Paths.sample("se", hyper, seeds).frequencies
+    rough = Paths.sample("matern52", hyper, seeds).frequencies
+    mixed = Paths.sample("mixed", dataclasses.replace(hyper, roughness=0.3 * one), seeds)
+    from_rough = mixed.frequencies == rough
+    assert (from_rough | (mixed.frequencies == smooth)).all()
+    assert from_rough.double().mean() == pytest.approx(0.3, abs=0.01)

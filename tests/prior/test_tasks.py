@@ -17,6 +17,7 @@ from amortes.prior.engines import local_engine
 from amortes.prior.generate import generate
 from amortes.prior.gp import PRIORS, GPPrior
 from amortes.prior.plan import CorpusConfig
+from amortes.prior.posterior import exact_posterior
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from amortes.prior.traces import TraceConfig
 
@@ -26,7 +27,7 @@ SMALL = TaskConfig(batch_size=6, num_queries=8, max_context=12)
 def tensors(task: TaskBatch) -> list[Tensor]:
     return [
         task.X, task.y, task.Xq, task.near_optimum, task.fq, task.optimum.x, task.optimum.f,
-        *task.hyper.tensors(), task.posterior_mean, task.posterior_variance,
+        *task.hyper.tensors().values(), task.posterior_mean, task.posterior_variance,
     ]  # fmt: skip
 
 
@@ -34,8 +35,9 @@ def digest(task: TaskBatch) -> str:
     return hashlib.sha256(b"".join(t.numpy().tobytes() for t in tensors(task))).hexdigest()
 
 
-def test_shapes_and_the_optimum_is_never_beaten() -> None:
-    stream = TaskStream(PRIORS["robust"], 1, SMALL)
+@pytest.mark.parametrize("prior", [PRIORS["robust"], PRIORS["real"]], ids=lambda p: p.name)
+def test_shapes_and_the_optimum_is_never_beaten(prior: GPPrior) -> None:
+    stream = TaskStream(prior, 1, SMALL)
     seen = set()
     for step in range(12):
         task = stream.batch(step)
@@ -93,9 +95,10 @@ def test_workers_leave_signals_to_their_user(signum: signal.Signals) -> None:
     assert seen == [digest(stream.batch(step)) for step in range(8)]
 
 
-def test_context_values_are_the_path_plus_noise_and_the_posterior_is_calibrated() -> None:
+@pytest.mark.parametrize("name", ["paper", "real"])
+def test_context_values_are_the_path_plus_noise_and_the_posterior_is_calibrated(name: str) -> None:
     config = TaskConfig(batch_size=400, num_queries=16, trace=TraceConfig(optimum_share=0.0))
-    task = TaskStream(PRIORS["paper"], 3, config).batch_of(0, 2, 15)
+    task = TaskStream(PRIORS[name], 3, config).batch_of(0, 2, 15)
     z = (task.fq - task.posterior_mean) / task.posterior_variance.sqrt()
     per_dataset = z.square().mean(1)  # dependent within a dataset, independent between them
     assert abs(per_dataset.mean() - 1) < 5 * per_dataset.std() / 400**0.5
@@ -151,7 +154,7 @@ def test_dimension_and_context_can_be_skewed() -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("batch_size", 0), ("num_queries", 0), ("min_context", 0), ("max_context", 201),
+    [("batch_size", 0), ("num_queries", -1), ("min_context", 0), ("max_context", 201),
      ("context_skew", 0.0), ("dim_decay", float("nan"))],
 )  # fmt: skip
 def test_invalid_values_name_the_field(field: str, value: float) -> None:
@@ -163,3 +166,30 @@ def test_paths_of_a_batch_are_independent_of_the_context_size() -> None:
     # batch_of is keyed by (step, d, n): other sizes are other functions, not truncations.
     stream = TaskStream(PRIORS["paper"], 0, SMALL)
     assert not torch.equal(stream.batch_of(0, 2, 3).optimum.f, stream.batch_of(0, 2, 4).optimum.f)
+
+
+def test_contexts_alone_are_not_maximised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("amortes.prior.tasks.maximise")
+    config = dataclasses.replace(SMALL, num_queries=0)
+    stream = TaskStream(PRIORS["real"], 6, config)
+    for step in range(4):
+        task = stream.batch(step)
+        _, n, d = task.X.shape
+        assert task.y.shape == (6, n)
+        assert task.y.isfinite().all()
+        assert task.Xq.shape == (6, 0, d)
+        assert task.fq.shape == task.near_optimum.shape == task.posterior_mean.shape == (6, 0)
+        assert task.optimum.x.isnan().all()
+        assert task.optimum.f.isnan().all()
+        assert digest(task) == digest(stream.batch(step))
+
+
+def test_contexts_alone_are_those_of_functions_with_these_hyperparameters() -> None:
+    config = TaskConfig(batch_size=400, num_queries=0)
+    task = TaskStream(PRIORS["real"], 6, config).batch_of(0, 2, 12)
+    mean, variance = exact_posterior(
+        "mixed", task.hyper, task.X[:, :11], task.y[:, :11], task.X[:, 11:]
+    )
+    sd = (variance + task.hyper.noise_sd.square()[:, None]).sqrt()
+    surprise = ((task.y[:, 11:] - mean) / sd).square()
+    assert abs(surprise.mean() - 1.0) < 5 * surprise.std() / 400**0.5

@@ -1,6 +1,5 @@
 """`amortes evaluate base`: predictions beside the fully Bayesian ones."""
 
-import copy
 import dataclasses
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from amortes.nets.kernel import KernelNetwork
 from amortes.oracles.base_scores import average, base_score
 from amortes.oracles.reference import DATASETS, Cell, grid, references
 from amortes.prior.gp import named_prior
+from amortes.training.architectures import build_network
 from amortes.training.export import load_network
 
 
@@ -61,8 +61,8 @@ def base(
       amortes evaluate base kernel.safetensors --cells 1:5,6:20 --datasets 8
       amortes evaluate base kernel.safetensors --json > scores.json
 
-    A kernel network is also scored without its learned correction ("closed form"), to show what
-    learning buys.
+    A kernel network is also scored with its encoder untrained, and with climbs of the likelihood in
+    place of an encoder, to show what learning buys.
     """
     network, _ = load_network(weights)
     prior = named_prior(prior_name) if prior_name else network.prior
@@ -90,9 +90,10 @@ def base(
 
 
 def _variants(network: Network[Any]) -> dict[str, Network[Any]]:
-    """The network and, if it has a learned correction to closed forms, the same without it."""
-    if not isinstance(network, KernelNetwork):
+    """The network and, if it learned to infer, the same untrained and without an encoder."""
+    if not isinstance(network, KernelNetwork) or network.encoder is None:
         return {"network": network}
-    plain = copy.copy(network)
-    plain.use_correction = False
-    return {"learned": network, "closed form": plain}
+    without = dataclasses.replace(network.config, encoder=None)
+    untrained = build_network("kernel", network.config, network.prior)
+    climbs = KernelNetwork(without, network.prior)
+    return {"learned": network, "untrained": untrained.eval(), "climbs": climbs.eval()}

@@ -136,7 +136,8 @@ class MarginalGP:
             U = X.expand(*hyper.output_variance.shape, *X.shape[-2:])
             U = U if hyper.warp is None else warp(U, hyper.warp)
             points.append(U / hyper.lengthscale.unsqueeze(-2))
-        r2 = torch.cdist(*points, compute_mode="donot_use_mm_for_euclid_dist").square()
+        exact = "donot_use_mm_for_euclid_dist"
+        r2 = torch.cdist(points[0], points[1], compute_mode=exact).square()
         rough = None if hyper.roughness is None else hyper.roughness[..., None, None]
         signal = correlation(self.prior.kernel, r2, rough)
         return (hyper.output_variance[..., None, None] * signal).add_(self.mean_variance)

@@ -179,7 +179,8 @@ def _run(paths: Paths, config: FirstOrderConfig, seed: int, max_seconds: float) 
 def _fingerprint(paths: Paths, config: FirstOrderConfig, seed: int, max_seconds: float) -> str:
     digest = hashlib.sha256(json.dumps([config.to_dict(), seed, max_seconds]).encode())
     for tensor in vars(paths).values():
-        digest.update(tensor.contiguous().numpy().tobytes())
+        if tensor is not None:
+            digest.update(tensor.contiguous().numpy().tobytes())
     return digest.hexdigest()[:32]
 
 

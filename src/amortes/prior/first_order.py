@@ -25,6 +25,7 @@ from torch import Tensor
 from amortes.errors import ConfigError
 from amortes.prior.newton import Optimum
 from amortes.prior.paths import CHUNK, Paths
+from amortes.prior.warp import unwarp
 from amortes.random import derive_seeds
 
 GRID: dict[str, tuple[bool | int | float, ...]] = {
@@ -111,7 +112,13 @@ def random_candidates(count: int, seed: int) -> tuple[FirstOrderConfig, ...]:
 
 
 def maximise(paths: Paths, config: FirstOrderConfig, generator: torch.Generator) -> Optimum:
-    """Best point and value seen on each of the b paths, in the dtype of the paths."""
+    """Best point and value seen on each of the b paths, in the dtype of the paths.
+
+    Warped paths are climbed in warped coordinates, as by `newton`.
+    """
+    if paths.warp is not None:
+        found = maximise(paths.stationary, config, generator)
+        return Optimum(unwarp(found.x[:, None], paths.warp).squeeze(1), found.f)
     group = batch_size(paths, config)
     parts = [_maximise(paths[i : i + group], config, generator) for i in range(0, paths.b, group)]
     return Optimum(torch.cat([p.x for p in parts]), torch.cat([p.f for p in parts]))

@@ -2,12 +2,12 @@
 
 A function is drawn in two steps: hyperparameters from independent (log-)normal marginals, then
 
-    f(x) = g(w(x)),    g ~ GP(mean, output_variance * k(u, u'; lengthscale)),
-    y = f(x) + noise_sd * e.
+    g ~ GP(mean, output_variance * k(u, u'; lengthscale)),
+    f(x) = g(w(x)),    y = f(x) + noise_sd * e.
 
 The warp w (`amortes.prior.warp`) of each coordinate is the identity in most priors. The kernel is
-the squared exponential, Matern-5/2, or ("mixed") both with one lengthscale: a share odds / (1 +
-odds) of the variance is Matern's.
+the squared exponential, Matern-5/2, or ("mixed") both with one lengthscale: a share
+odds / (1 + odds) of the variance is Matern's.
 
 Every hyperparameter is the image of a standard normal z: `loc + dim_power * log d + scale * z`,
 exponentiated if `log`. A fixed value has scale 0. Inference over hyperparameters (the particles of
@@ -200,7 +200,7 @@ class GPPrior:
         """Map z, `... x p` in the order of `Hyperparameters`, to hyperparameters."""
         warp = roughness = None
         if self.warped:
-            shape, shift = z[..., d + 3 : 3 * d + 3].unflatten(-1, (2, d)).unbind(-2)
+            shape, shift = z[..., d + 3 : 3 * d + 3].tensor_split(2, dim=-1)
             warp = torch.stack(
                 [self.warp_shape.transform(shape, d), self.warp_shift.transform(shift, d)], dim=-2
             )

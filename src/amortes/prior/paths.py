@@ -15,6 +15,7 @@ A path is a pure function of (seed, hyperparameters): corpora store those, not t
 """
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -99,11 +100,14 @@ class Paths:
         return self.frequencies.dtype
 
     def __getitem__(self, index: slice | Tensor) -> "Paths":
-        return Paths(*(None if t is None else t[index] for t in vars(self).values()))
+        return self._map(lambda t: t[index])
 
     def to(self, dtype: torch.dtype) -> "Paths":
         """The same functions in another floating-point type."""
-        return Paths(*(None if t is None else t.to(dtype) for t in vars(self).values()))
+        return self._map(lambda t: t.to(dtype))
+
+    def _map(self, function: Callable[[Tensor], Tensor]) -> "Paths":
+        return Paths(**{name: function(t) for name, t in vars(self).items() if t is not None})
 
     @property
     def stationary(self) -> "Paths":

@@ -36,10 +36,15 @@ def warp(X: Tensor, parameters: Tensor) -> Tensor:
 
 def unwarp(U: Tensor, parameters: Tensor) -> Tensor:
     """The X in the unit cube with warp(X, parameters) = U."""
-    stretch, shift, low, width = _parts(parameters)
-    S = (low + U * width).clamp(1e-15, 1.0 - 1e-15)
+    stretch, shift, _, width = _parts(parameters)
+    # In the upper half by the mirror image: float32 near S = 1 would miss the upper edge.
+    upper = U > 0.5
+    shift = torch.where(upper, -shift, shift)
+    low = torch.sigmoid(shift - LAST * stretch)
+    S = (low + torch.where(upper, 1.0 - U, U) * width).clamp(1e-15, 1.0 - 1e-15)
     share = torch.sigmoid((torch.logit(S) - shift) / stretch)
-    return ((1.0 + 2.0 * SOFTNESS) * share - SOFTNESS).clamp(0.0, 1.0)
+    X = ((1.0 + 2.0 * SOFTNESS) * share - SOFTNESS).clamp(0.0, 1.0)
+    return torch.where(upper, 1.0 - X, X)
 
 
 def log_slope(X: Tensor, parameters: Tensor) -> Tensor:
@@ -80,7 +85,7 @@ def _log_odds(X: Tensor) -> Tensor:
 
 def _parts(parameters: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """e^c, s, S(0) and S(1) - S(0), each `... x 1 x d`."""
-    shape, shift = parameters.split(1, dim=-2)
+    shape, shift = parameters.tensor_split(2, dim=-2)
     stretch = shape.exp()
     low = torch.sigmoid(shift - LAST * stretch)
     return stretch, shift, low, torch.sigmoid(shift + LAST * stretch) - low

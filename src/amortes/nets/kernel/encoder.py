@@ -120,6 +120,22 @@ class Encoder(nn.Module):
         return [(mean[:, i], log_sd[:, i].clamp(*LOG_SD)) for i in range(self.models)]
 
 
+def propose(encoder: Encoder, prior: GPPrior, X: Tensor, y: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Mean and log sd of z for data y, `b x n`, on whatever scale, for each model of the prior."""
+    z, sd = _standardise(y)
+    d, shift = X.shape[-1], torch.zeros_like(y[:, :1]).repeat(1, 3 * X.shape[-1] + SHARED)
+    for place, marginal, power in (
+        (3 * d, prior.output_variance, 2.0),
+        (3 * d + 1, prior.noise_sd, 1.0),
+    ):
+        if marginal.scale > 0:
+            shift[:, place] = power * sd.log() / marginal.scale
+    return [
+        ((mean.to(y) + shift).clamp(-FURTHEST, FURTHEST), log_sd.to(y))
+        for mean, log_sd in encoder(X, z)
+    ]
+
+
 def inference_loss(
     encoder: Encoder, prior: GPPrior, X: Tensor, y: Tensor, hyper: Hyperparameters
 ) -> Tensor:
@@ -144,7 +160,7 @@ def standardised(prior: GPPrior, y: Tensor, hyper: Hyperparameters) -> tuple[Ten
     In the order of the encoder; zero where there is nothing to infer.
     """
     d = hyper.d
-    sd = y.std(-1).clamp_min(1e-6) if y.shape[1] > 1 else torch.ones_like(y[:, 0])
+    y, sd = _standardise(y)
     warp = hyper.with_identity_warp().warp
     assert warp is not None
     shape, shift = warp.unbind(-2)
@@ -158,8 +174,13 @@ def standardised(prior: GPPrior, y: Tensor, hyper: Hyperparameters) -> tuple[Ten
         prior.noise_sd.latent(hyper.noise_sd / sd, d)[:, None],
         prior.rough_odds.latent(odds, d)[:, None],
     ]
-    z = torch.cat(parts, dim=-1).clamp(-FURTHEST, FURTHEST)
-    return (y - y.mean(-1, keepdim=True)) / sd[:, None], z
+    return y, torch.cat(parts, dim=-1).clamp(-FURTHEST, FURTHEST)
+
+
+def _standardise(y: Tensor) -> tuple[Tensor, Tensor]:
+    """y, `b x n`, with mean 0 and sd 1, and what the sd was: `b`; a single value has none."""
+    sd = y.std(-1).clamp_min(1e-6) if y.shape[1] > 1 else torch.ones_like(y[:, 0])
+    return (y - y.mean(-1, keepdim=True)) / sd[:, None], sd
 
 
 def inferred(prior: GPPrior, d: int) -> Tensor:
@@ -172,7 +193,7 @@ def inferred(prior: GPPrior, d: int) -> Tensor:
 
 def to_posterior_order(prior: GPPrior, z: Tensor, d: int) -> Tensor:
     """Coordinates `... x (3 d + 3)` of the encoder as those of `HyperPosterior`: `... x p`."""
-    lengths, warps, shared = z.split([d, 2 * d, SHARED], dim=-1)
+    lengths, warps, shared = torch.split_with_sizes(z, [d, 2 * d, SHARED], dim=-1)
     parts = [lengths, shared[..., :2]]
     if prior.warped:
         parts.append(warps)

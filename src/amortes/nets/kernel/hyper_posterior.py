@@ -139,7 +139,7 @@ def _products(M: Tensor, A: Tensor, B: Tensor, a: Tensor) -> Tensor:
     """sum_j M_ij (A_ik - A_jk) (B_ik - B_jk) a_j: `b x n x d`."""
     d = A.shape[-1]
     columns = M @ torch.cat([a, a * A, a * B, a * A * B], dim=-1)
-    one, by_A, by_B, by_AB = columns.split([1, d, d, d], dim=-1)
+    one, by_A, by_B, by_AB = torch.split_with_sizes(columns, [1, d, d, d], dim=-1)
     return A * B * one - A * by_B - B * by_A + by_AB
 
 

@@ -25,7 +25,7 @@ from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint, Network
 from amortes.nets.distributions import GaussianMixture
 from amortes.nets.kernel.conditioning import ROUGHLY, VARIANCE_FLOOR, Conditioned, condition
-from amortes.nets.kernel.encoder import Encoder, EncoderConfig, inference_loss
+from amortes.nets.kernel.encoder import Encoder, EncoderConfig, inference_loss, propose
 from amortes.nets.kernel.hints import given_hint
 from amortes.nets.kernel.landmarks import LandmarkConfig, Landmarks, find_landmarks
 from amortes.nets.kernel.particles import ParticleConfig, infer_with_roots
@@ -84,7 +84,7 @@ class KernelNetwork(Network[KernelState]):
             raise DataError(f"X: needs an observation, but has shape {tuple(X.shape)}.")
         with _kept():
             X64, y64 = _double(X), _double(y)
-            guess = None if self.encoder is None else self.encoder(X64, y64)
+            guess = None if self.encoder is None else propose(self.encoder, self.prior, X64, y64)
             particles, root = infer_with_roots(self.prior, X64, y64, self._config.particles, guess)
             pending = None if X_pending is None else _double(X_pending)
             return KernelState(condition(self.prior, particles, X64, y64, pending, root))

@@ -238,7 +238,8 @@ def _candidates(
     mode, factor = mode.reshape(b, s, 1, p), torch.linalg.cholesky(information).reshape(b, s, p, p)
     inflation = config.inflation_for(p)
     sizes = [config.from_prior(n), config.local(n), 0 if guess is None else config.local(n) // 2]
-    from_prior, local, from_guess = normal_points(p, sum(sizes)).to(posterior.X).split(sizes)
+    points = normal_points(p, sum(sizes)).to(posterior.X)
+    from_prior, local, from_guess = torch.split_with_sizes(points, sizes)
     groups = [from_prior.expand(b, -1, -1)]
     for i in range(s):
         shift = torch.linalg.solve_triangular(
