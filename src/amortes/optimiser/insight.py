@@ -15,6 +15,7 @@ from amortes.errors import DataError, shown
 from amortes.optimiser.explanation import Explanation, explain
 from amortes.optimiser.importance import importance
 from amortes.optimiser.parameter import copied
+from amortes.optimiser.plots.plots import Plots
 from amortes.optimiser.prediction import Prediction, check_level, predict
 from amortes.optimiser.recommendation import Recommendation
 from amortes.optimiser.space import Config, Space
@@ -33,7 +34,6 @@ from amortes.random import generator
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 LARGEST_LOG = math.log(sys.float_info.max)
 
@@ -171,22 +171,12 @@ class Insight:
             found = model.search(model.gain("logei"), seed=self._suggester.seed_for("gain"))
             return math.exp(min(found.value, LARGEST_LOG))
 
-    @on_cpu()
-    def plot(self) -> "Figure":
-        """A figure: the values told, and the predictive along each parameter."""
-        # Matplotlib takes as long to import as everything of ours together.
-        from amortes.optimiser.figure import draw_run
-
-        with self._lock:
-            if not self._ledger.having("done"):
-                return draw_run(self.trials, maximise=self.goal == "maximize", space=self.space)
-            return draw_run(
-                self.trials,
-                maximise=self.goal == "maximize",
-                space=self.space,
-                fitted=self._suggester.model().fitted,
-                recommended=self.recommend().config,
-            )
+    @property
+    def plot(self) -> Plots:
+        """Figures: `plot()` is one page; `plot.convergence()`, `plot.slices()`,
+        `plot.contour(x, y)`, `plot.importance()`, `plot.parallel()` and `plot.gain()` are others.
+        """
+        return Plots(self)
 
     @property
     def _now(self) -> tuple[int, int]:
