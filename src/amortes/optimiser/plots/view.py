@@ -89,9 +89,7 @@ class View:
 
     def varied(self, values: Mapping[str, Any]) -> Config:
         """The recommended config with other values of some parameters."""
-        changed = {**self.centre, **values}
-        adapted = getattr(self.space, "adapted", dict)
-        return dict(adapted(changed))
+        return self.space.adapted({**self.centre, **values})
 
     def allowed(self, configs: Sequence[Mapping[str, Any]]) -> np.ndarray:
         """Which configs satisfy the constraints of the space: `n`, bool."""
