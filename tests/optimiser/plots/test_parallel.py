@@ -37,3 +37,15 @@ def test_the_best_stand_out(network: KernelNetwork, style: str) -> None:
 def test_nothing_to_draw(network: KernelNetwork) -> None:
     with pytest.raises(DataError, match="no result to draw yet"):
         Optimizer({"x": Float(0, 1)}, network=network).plot.parallel()
+
+
+def test_lines_pass_parameters_that_a_config_does_not_have(network: KernelNetwork) -> None:
+    space = {"m": Categorical({"a": {"p": Float(0, 1)}, "b": {}}), "x": Float(0, 1)}
+    opt = Optimizer(space, network=network)
+    opt.tell({"m": "b", "x": 0.25}, 1.0)
+    opt.tell({"m": "a", "p": 0.5, "x": 0.75}, 2.0)
+    figure = opt.plot.parallel()
+    lines = next(c for c in figure.axes[0].collections if isinstance(c, LineCollection))
+    long, short = lines.get_segments()
+    assert np.asarray(long).tolist() == [[0.0, 0.25], [1.0, 0.5], [2.0, 0.75]]
+    assert np.asarray(short).tolist() == [[0.0, 0.75], [2.0, 0.25]]

@@ -79,11 +79,12 @@ def every_choice(name: str, parameter: Parameter) -> ParameterAxis:
 def _lines(
     ax: Axes, axes: Sequence[ParameterAxis], trials: Sequence[Trial], **look: object
 ) -> LineCollection:
-    """A line for each trial; it has gaps where a config has no value."""
+    """A line for each trial; it passes parameters that its config does not have."""
     paths = []
     for trial in trials:
         places = [axis.place_in(trial.config) for axis in axes]
-        paths.append(np.column_stack([np.arange(len(axes)), places]))
+        path = np.column_stack([np.arange(len(axes)), places])
+        paths.append(path[np.isfinite(path[:, 1])])
     drawn = LineCollection(paths, **look)  # type: ignore[arg-type]
     ax.add_collection(drawn)
     return drawn
