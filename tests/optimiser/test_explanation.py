@@ -171,13 +171,3 @@ def test_shares_of_the_score_are_said() -> None:
 def test_a_foreign_trial(mixed: Optimizer) -> None:
     with pytest.raises(DataError, match="not of this optimiser"):
         mixed.explain(Trial(99, {"x": 0.1, "n": 1, "c": "a"}))
-
-
-def test_parameters_that_only_one_of_the_configs_has(network: KernelNetwork) -> None:
-    space = {"m": Categorical({"a": {"p": Float(0, 1)}, "b": {}}), "x": Float(0, 1)}
-    opt = Optimizer(space, network=network)
-    opt.tell({"m": "b", "x": 0.25}, 1.0)
-    found = opt.explain({"m": "a", "p": 0.9, "x": 0.25})
-    assert found.nearest is not None
-    assert found.nearest.differs == {"m": ("b", "a"), "p": (None, 0.9)}
-    assert "p (none there, 0.9 here)" in found.text

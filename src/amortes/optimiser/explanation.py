@@ -51,11 +51,8 @@ class Neighbour:
     distance: float
     unit: Literal["lengthscales", "ranges"]
     """Of the distance: ranges of the parameters if the network knows no lengthscales."""
-    config: Config
     differs: dict[str, tuple[Any, Any]]
-    """Value there and here of each parameter that differs, the one that counts most first.
-
-    None where a config does not have it."""
+    """Value there and here of each parameter that differs, the one that counts most first."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,9 +107,8 @@ class Explanation:
             ]
         if (near := self.nearest) is not None:
             differs = ", ".join(
-                f"{printable(name)} ({_said(near.config, name)} there, "
-                f"{_said(self.config, name)} here)"
-                for name in list(near.differs)[:3]
+                f"{printable(name)} ({shortened(there, 4)} there, {shortened(here, 4)} here)"
+                for name, (there, here) in list(near.differs.items())[:3]
             )
             how = f"; it differs most in {differs}" if differs else ": it is the same config"
             said.append(
@@ -160,10 +156,6 @@ class Explanation:
         rows: list[tuple[str, Any]] = [("config", config_text(self.config))]
         rows += [("" if i else "reason", said) for i, said in enumerate(self._sentences())]
         return html_table(rows, title=f"Why {self._name.lower()}?")
-
-
-def _said(config: Config, name: str) -> str:
-    return shortened(config[name], 4) if name in config else "none"
 
 
 @single_thread()
@@ -260,6 +252,4 @@ def _nearest(fitted: Fitted, ledger: Ledger, config: Config, x: Tensor) -> Neigh
     }
     assert there.value is not None
     unit: Literal["lengthscales", "ranges"] = "ranges" if scale is None else "lengthscales"
-    return Neighbour(
-        there.number, there.value, float(distances[i]), unit, there.copy().config, differs
-    )
+    return Neighbour(there.number, there.value, float(distances[i]), unit, differs)

@@ -3,7 +3,7 @@
     opt = Optimizer({"lr": Float(1e-5, 1e-1, log=True), "layers": Int(1, 8)}, goal="minimize")
     trial = opt.ask()
     opt.tell(trial, train(**trial.config))
-    opt.best, opt.recommend(), opt.predict(config), opt.explain(trial), opt.plot()
+    opt.best, opt.recommend(), opt.importance(), opt.plot()
 
 The first few configs are spread over the space (a scrambled Sobol sequence); every later one
 maximises an acquisition of the network fitted to all results. Trials asked for and not told yet are
