@@ -7,7 +7,7 @@ from amortes.errors import DataError
 from amortes.lab.about import About, Prediction
 from amortes.lab.errors import ConflictError, FormError, NotFoundError, Problem
 from amortes.lab.schemas import Result, Tell, decimal
-from amortes.lab.study import Change, Snapshot, Study
+from amortes.lab.study import Change, Snapshot, Study, reopened
 from amortes.lab.words import number_text, reason_text
 from amortes.optimiser.numeric import Numeric
 from amortes.optimiser.optimizer import Optimizer
@@ -56,7 +56,7 @@ def correct(
         trial = Trial(number, before.config, **vars(_outcome(result)))
         state = optimizer.state
         state["trials"][number] = trial.to_dict()
-        return Optimizer.from_state(state), about, trial
+        return reopened(state), about, trial
 
     return study.change(f"the correction of trial {number}", action, expected=expected)
 
@@ -89,7 +89,7 @@ def add(
         state = optimizer.state
         trial = Trial(len(state["trials"]), checked)
         state["trials"].append(trial.to_dict())
-        changed = Optimizer.from_state(state)
+        changed = reopened(state)
         return changed, _with_predictions(changed, about, [trial], own=True), trial
 
     return study.change("your own trial", action, expected=expected)

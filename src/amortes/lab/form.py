@@ -66,6 +66,8 @@ def _mistakes(entry: AnyParameter, at: str) -> Sequence[Problem]:
         if entry.log and entry.low <= 0:
             text = "Orders of magnitude need a lowest value above 0."
             return [Problem(f"{at}.low", text)]
+        if entry.step is not None:
+            return _wrong_steps(entry, entry.step, at)
     if isinstance(entry, ChoiceParameter):
         if len(entry.choices) < 2:
             return [Problem(f"{at}.choices", "Give at least two choices, one on each line.")]
@@ -74,11 +76,22 @@ def _mistakes(entry: AnyParameter, at: str) -> Sequence[Problem]:
     return []
 
 
+def _wrong_steps(entry: FloatParameter | IntParameter, step: float, at: str) -> Sequence[Problem]:
+    if not 0 < step <= entry.high - entry.low:
+        text = "The step must be above 0, and at most the distance of lowest and highest."
+        return [Problem(f"{at}.step", text)]
+    if entry.log and not (isinstance(entry, IntParameter) and step == 1):
+        return [Problem(f"{at}.step", "Steps and orders of magnitude do not go together.")]
+    return []
+
+
 def _made(entry: AnyParameter) -> Any:
     if isinstance(entry, FloatParameter):
-        return Float(entry.low, entry.high, log=entry.log)
+        return Float(entry.low, entry.high, log=entry.log, step=entry.step)
     if isinstance(entry, IntParameter):
-        return Int(entry.low, entry.high, log=entry.log)
+        return Int(
+            entry.low, entry.high, log=entry.log, step=1 if entry.step is None else entry.step
+        )
     if isinstance(entry, ChoiceParameter):
         kind = Ordinal if entry.type == "ordinal" else Categorical
         return kind(entry.choices)

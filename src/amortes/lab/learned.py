@@ -10,8 +10,6 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from amortes.errors import DataError
 from amortes.lab.errors import ConflictError, NotFoundError
 from amortes.lab.study import Snapshot
@@ -158,12 +156,5 @@ def _fitted(optimizer: Optimizer) -> Any:
 
 
 def _gains(optimizer: Optimizer, configs: Sequence[Config]) -> list[float | None]:
-    """The gain of evaluating each config; None where it is not allowed."""
-    suggester = optimizer._suggester
-    model = suggester.model(pending=True)
-    X = optimizer.space.encode_all(configs)
-    name = suggester.acquisition
-    with torch.no_grad():
-        gains = model.gain(name, suggester._weight_of_cost())(X)
-    values: list[float] = (gains.exp() if name == "logei" else gains).tolist()
-    return [value if math.isfinite(value) else None for value in values]
+    """The gain of evaluating each config; None where it is no number."""
+    return [gain if math.isfinite(gain) else None for gain in optimizer.gains(configs)]

@@ -22,7 +22,7 @@ def decimal(value: Any) -> Any:
     """Text as typed into a form, also with a decimal comma, as a number; else as it is."""
     if not isinstance(value, str):
         return value
-    text = value.strip()
+    text = value.strip().replace("−", "-")
     if text.count(",") == 1 and "." not in text:
         text = text.replace(",", ".")
     return text or None
@@ -52,6 +52,8 @@ class FloatParameter(Strict):
     low: Number
     high: Number
     log: bool = False
+    step: Number | None = None
+    """Between values that can be set."""
 
 
 class IntParameter(Strict):
@@ -63,6 +65,7 @@ class IntParameter(Strict):
     low: Whole
     high: Whole
     log: bool = False
+    step: Whole | None = None
 
 
 class ChoiceParameter(Strict):

@@ -6,6 +6,7 @@ is being computed.
 """
 
 import contextlib
+import functools
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -22,7 +23,9 @@ from amortes.lab.locks import alone_with, in_use
 from amortes.optimiser.insight import Goal
 from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.space import Space
+from amortes.optimiser.state import fingerprint
 from amortes.optimiser.trials import Trial
+from amortes.pretrained import load_pretrained, names
 
 T = TypeVar("T")
 Change = tuple[Optimizer, About, T]
@@ -142,7 +145,7 @@ class Study:
                 raise ConflictError("There is nothing to undo.")
             state = journal.reverted(optimizer.state, entries[-1])
             self._forget()
-            restored = Optimizer.from_state(state)
+            restored = reopened(state)
             # The run first: with the shorter list of entries alone, nothing could be undone.
             write_text(self.path, _text(state))
             self._write_about(about.model_copy(update={"undo": entries[:-1]}))
@@ -241,16 +244,28 @@ def _text(state: dict[str, Any]) -> str:
     return json.dumps(state, indent=2) + "\n"
 
 
+def reopened(state: dict[str, Any]) -> Optimizer:
+    """The optimiser of a state, with the network that it had."""
+    return Optimizer.from_state(state, network=_network(state["network"]))
+
+
 def _load(content: bytes, path: Path) -> Optimizer:
     try:
         state = json.loads(content)
-        costly = isinstance(state, dict) and state.get("cost_function") is True
+        known = state if isinstance(state, dict) else {}
         # Only to look at: with a cost function nothing is asked for.
-        return Optimizer.from_state(state, cost=(lambda config: 1.0) if costly else None)
+        cost = (lambda config: 1.0) if known.get("cost_function") is True else None
+        return Optimizer.from_state(state, network=_network(str(known.get("network"))), cost=cost)
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise FileError(f"{path} is not valid JSON ({error}).") from None
     except AmortesError as error:
         raise FileError(f"{path}: {error}") from None
+
+
+@functools.cache
+def _network(digest: str) -> str | None:
+    """The name of the network with this fingerprint; None, the default, if none comes with us."""
+    return next((n for n in names() if fingerprint(load_pretrained(n)[0]) == digest), None)
 
 
 def _plain_name(path: Path) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from amortes.optimiser.choices import Choices
 from amortes.optimiser.explanation import Explanation
+from amortes.optimiser.numeric import Int
 from amortes.optimiser.parameter import Parameter
 from amortes.optimiser.space import Space
 
@@ -41,6 +42,9 @@ def range_text(parameter: Parameter) -> str:
         return ", ".join(number_text(choice) for choice in parameter.choices)
     low, high = getattr(parameter, "low", None), getattr(parameter, "high", None)
     text = f"{number_text(low)} to {number_text(high)}"
+    step = getattr(parameter, "step", None)
+    if step is not None and not (isinstance(parameter, Int) and step == 1):
+        text += f" in steps of {number_text(step)}"
     return text + ", by orders of magnitude" * bool(getattr(parameter, "log", False))
 
 
@@ -97,9 +101,9 @@ def worth_text(gain: float, spread: float, unit: str, n: int) -> tuple[str, str]
     if share < SMALL:
         return "maybe", (
             f"Improvements are getting small: the next experiment is expected to bring {amount}, "
-            f"{share:.1%} of the spread of the results. Go on if that is worth its cost."
+            f"{100 * share:.1f} % of the spread of the results. Go on if that is worth its cost."
         )
     return "yes", (
-        f"Worth going on: the next experiment is expected to improve the best by {amount}, "
-        f"{share:.0%} of the spread of the results."
+        f"The next experiment is expected to improve the best by {amount}, {100 * share:.0f} % of "
+        f"the spread of the results."
     )

@@ -161,6 +161,17 @@ class Insight:
             )
 
     @on_cpu()
+    def gains(self, configs: Sequence[Point]) -> list[float]:
+        """What evaluating each config is worth by the acquisition of the run; `ask` goes by it.
+
+        Nats of information about the optimum (pes, mes, jes) or expected improvement, weighed by
+        the chance of success and the cost, given the trials under way.
+        """
+        plain = [point.config if isinstance(point, Trial) else point for point in configs]
+        with self._lock:
+            return self._suggester.gains(self.space.encode_all(plain)).tolist()
+
+    @on_cpu()
     def expected_gain(self) -> float:
         """The largest expected improvement any config offers, in the units of the values.
 

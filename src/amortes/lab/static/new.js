@@ -55,6 +55,7 @@ function parameter(row) {
   if (type === "float" || type === "int") {
     made.low = get("low");
     made.high = get("high");
+    if (get("step")) made.step = get("step");
     made.log = row.querySelector("[data-field=log]").checked;
   } else if (type === "fixed") {
     made.value = isNumber(get("value")) ? asNumber(get("value")) : get("value");
@@ -93,7 +94,7 @@ function explain(error) {
     if (field) {
       mark(field, problem.message);
       field.closest("details")?.setAttribute("open", "");
-      first ||= field;
+      if (!first || field.compareDocumentPosition(first) & Node.DOCUMENT_POSITION_FOLLOWING) first = field;
     } else if (note) {
       note.textContent = problem.message;
       note.hidden = false;
@@ -189,3 +190,4 @@ if (filled) {
   addParameter();
 }
 document.getElementById("name").focus();
+window.labIsReady();
