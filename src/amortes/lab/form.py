@@ -16,6 +16,7 @@ from amortes.lab.schemas import (
     SpaceForm,
 )
 from amortes.optimiser.choices import Categorical, Ordinal
+from amortes.optimiser.conditions import Condition
 from amortes.optimiser.constraints import Linear
 from amortes.optimiser.numeric import Float, Int
 from amortes.optimiser.space import Space
@@ -50,11 +51,31 @@ def build_space(form: SpaceForm) -> Space:
     if not problems and all(isinstance(p, FixedParameter) for p in form.parameters):
         text = "Nothing varies: give at least one parameter a range or choices."
         problems.append(Problem("parameters", text))
+    conditions = {}
+    for i, entry in enumerate(form.parameters):
+        if entry.when is not None:
+            conditions[entry.name] = Condition(entry.when.parameter, tuple(entry.when.values))
+            problems += _wrong_condition(entry, form.parameters[:i], f"parameters.{i}.when")
     if not problems:
-        space = _attempt(problems, "constraints", lambda: Space(parameters, constraints))
+        make = partial(Space, parameters, constraints=constraints, conditions=conditions)
+        space = _attempt(problems, "constraints", make)
         if isinstance(space, Space):
             return space
     raise FormError(problems)
+
+
+def _wrong_condition(
+    entry: AnyParameter, earlier: Sequence[AnyParameter], at: str
+) -> Sequence[Problem]:
+    assert entry.when is not None
+    parent = next((p for p in earlier if p.name == entry.when.parameter), None)
+    if not isinstance(parent, ChoiceParameter):
+        text = f"{entry.when.parameter} must be a choice that stands above {entry.name}."
+        return [Problem(at, text)]
+    if strange := [v for v in entry.when.values if v not in parent.choices]:
+        choices = ", ".join(map(str, parent.choices))
+        return [Problem(at, f"{strange[0]} is not one of the choices of {parent.name}: {choices}.")]
+    return []
 
 
 def _mistakes(entry: AnyParameter, at: str) -> Sequence[Problem]:

@@ -56,8 +56,10 @@ def slices(
     """The predictive and the gain along each parameter, the others held at the centre."""
     centre = _centre(optimizer, centre)
     space = optimizer.space
-    along = {name: values_of(parameter, LINE) for name, parameter in space.free.items()}
-    configs = [{**centre, name: value} for name, values in along.items() for value in values]
+    along = {name: values_of(p, LINE) for name, p in space.free.items() if name in centre}
+    configs = [
+        space.adapted({**centre, name: value}) for name, values in along.items() for value in values
+    ]
     predicted = optimizer.predict(configs, level=LEVEL)
     gains = _gains(optimizer, configs)
     panels, begin = [], 0
@@ -73,7 +75,7 @@ def slices(
                 "lower": [p.lower for p in predicted[part]],
                 "upper": [p.upper for p in predicted[part]],
                 "gain": gains[part],
-                "told": [trial.config[name] for trial in snapshot.having("done")],
+                "told": [trial.config.get(name) for trial in snapshot.having("done")],
             }
         )
     results = [trial.value for trial in snapshot.having("done")]
@@ -99,7 +101,11 @@ def contour(
         raise ConflictError("Choose two different parameters.")
     centre = _centre(optimizer, centre)
     across, up = values_of(space.free[x], SIDE), values_of(space.free[y], SIDE)
-    configs = [{**centre, x: a, y: b} for b in up for a in across]
+    configs = [space.adapted({**centre, x: a, y: b}) for b in up for a in across]
+    if not all(x in config and y in config for config in configs):
+        raise ConflictError(
+            f"{x} and {y} do not always matter at the same time, so there is nothing to show."
+        )
     predicted = optimizer.predict(configs, level=LEVEL)
     gains = _gains(optimizer, configs)
 
@@ -117,6 +123,7 @@ def contour(
         "told": [
             {"number": t.number, "x": t.config[x], "y": t.config[y], "status": t.status}
             for t in snapshot.having("done", "pending")
+            if x in t.config and y in t.config
         ],
     }
 

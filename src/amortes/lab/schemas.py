@@ -43,12 +43,20 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class When(Strict):
+    """A parameter matters only if another one has one of these values."""
+
+    parameter: Name
+    values: Annotated[list[Choice], Field(min_length=1, max_length=100)]
+
+
 class FloatParameter(Strict):
     """A number with decimals."""
 
     type: Literal["float"]
     name: Name
     unit: Unit = ""
+    when: When | None = None
     low: Number
     high: Number
     log: bool = False
@@ -62,6 +70,7 @@ class IntParameter(Strict):
     type: Literal["int"]
     name: Name
     unit: Unit = ""
+    when: When | None = None
     low: Whole
     high: Whole
     log: bool = False
@@ -74,6 +83,7 @@ class ChoiceParameter(Strict):
     type: Literal["categorical", "ordinal"]
     name: Name
     unit: Unit = ""
+    when: When | None = None
     choices: Annotated[list[Choice], Field(max_length=100)]
 
 
@@ -83,6 +93,7 @@ class FixedParameter(Strict):
     type: Literal["fixed"]
     name: Name
     unit: Unit = ""
+    when: When | None = None
     value: Choice
 
 

@@ -19,6 +19,7 @@ from amortes.files import write_text
 from amortes.lab import journal
 from amortes.lab.about import About, about_path, read_about
 from amortes.lab.errors import ChangedError, ConflictError, NotFoundError, ReadOnlyError
+from amortes.lab.foreign import readable
 from amortes.lab.locks import alone_with, in_use
 from amortes.optimiser.insight import Goal
 from amortes.optimiser.optimizer import Optimizer
@@ -51,6 +52,8 @@ class Snapshot:
     """When the run was written, in seconds of the epoch."""
     undo: str | None
     """What can be taken back."""
+    lacks: list[str]
+    """What only its program has, so that only that can go on with it."""
 
     def trial(self, number: int) -> Trial:
         """A trial by its number."""
@@ -161,8 +164,12 @@ class Study:
         """Make the run of a program one of the lab's."""
         with self._lock, alone_with(self.path):
             snapshot = self._refresh()
+            if snapshot.lacks:
+                raise ReadOnlyError(
+                    f"This run has {' and '.join(snapshot.lacks)}, which its file cannot hold: go "
+                    f"on with it in its program."
+                )
             if not snapshot.owned:
-                self._refuse_unless_whole()
                 self._write_about(snapshot.about)
             return self._refresh()
 
@@ -208,8 +215,9 @@ class Study:
         content, beside = self.path.read_bytes(), about_path(self.path)
         known = beside.read_bytes() if beside.exists() else b""
         about = read_about(known, beside) if known else About(name=_plain_name(self.path))
+        lacks: list[str] = []
         if optimizer is None:
-            optimizer = _load(content, self.path)
+            optimizer, lacks = _load(content, self.path)
         undo = journal.usable(about.undo, content)
         self._forget()
         self._signature, self._optimizer = signature, optimizer
@@ -217,23 +225,16 @@ class Study:
             id=self.id,
             version=journal.digest(content + b"\0" + known),
             about=about,
-            owned=bool(known),
+            owned=bool(known) and not lacks,
             space=optimizer.space,
             goal=optimizer.goal,
             acquisition=optimizer.state["acquisition"],
             trials=optimizer.trials,
             modified=self.path.stat().st_mtime,
             undo=undo[-1].label if undo else None,
+            lacks=lacks,
         )
         return self._snapshot
-
-    def _refuse_unless_whole(self) -> None:
-        assert self._optimizer is not None
-        if self._optimizer.state["cost_function"]:
-            raise ReadOnlyError(
-                "This run has a cost function in Python, which its file cannot hold; go on with it "
-                "there."
-            )
 
     def _sign(self) -> Signature:
         return tuple(_stamp(path) for path in (self.path, about_path(self.path)))
@@ -249,13 +250,14 @@ def reopened(state: dict[str, Any]) -> Optimizer:
     return Optimizer.from_state(state, network=_network(state["network"]))
 
 
-def _load(content: bytes, path: Path) -> Optimizer:
+def _load(content: bytes, path: Path) -> tuple[Optimizer, list[str]]:
+    """The optimiser in a file, and what only its program has."""
     try:
-        state = json.loads(content)
-        known = state if isinstance(state, dict) else {}
-        # Only to look at: with a cost function nothing is asked for.
-        cost = (lambda config: 1.0) if known.get("cost_function") is True else None
-        return Optimizer.from_state(state, network=_network(str(known.get("network"))), cost=cost)
+        state, lacks = readable(json.loads(content))
+        digest = state.get("network") if isinstance(state, dict) else None
+        # Only to look at: with a cost function nothing is asked for here.
+        cost = (lambda config: 1.0) if "a cost function" in lacks else None
+        return Optimizer.from_state(state, network=_network(str(digest)), cost=cost), lacks
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise FileError(f"{path} is not valid JSON ({error}).") from None
     except AmortesError as error:

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from amortes.optimiser.choices import Choices
+from amortes.optimiser.constraints import Linear
 from amortes.optimiser.explanation import Explanation
 from amortes.optimiser.numeric import Int
 from amortes.optimiser.parameter import Parameter
@@ -49,15 +50,24 @@ def range_text(parameter: Parameter) -> str:
 
 
 def constraint_text(space: Space) -> list[str]:
-    """The constraints as formulas."""
+    """The linear constraints as formulas, as `formula` reads them."""
     return [
         " + ".join(
-            (f"{number_text(a)} × {name}" if a != 1 else name)
+            name if a == 1 else f"{number_text(a, 12)} * {name}"
             for name, a in constraint.coefficients.items()
         ).replace("+ −", "− ")
-        + f" ≤ {number_text(constraint.upper)}"
+        + f" ≤ {number_text(constraint.upper, 12)}"
         for constraint in space.constraints
+        if isinstance(constraint, Linear)
     ]
+
+
+def condition_text(space: Space, name: str) -> str:
+    """When a parameter matters; nothing if it always does."""
+    condition = space.conditions.get(name)
+    if condition is None:
+        return ""
+    return f"if {condition.parent} is {' or '.join(number_text(v) for v in condition.values)}"
 
 
 def reason_text(explanation: Explanation, kind: str) -> str:

@@ -92,7 +92,7 @@ export function drawSlices(study, { panels, results, numbers, centre }) {
   panels.forEach((panel, i) => {
     const id = `slice-${i}`;
     const x = panel.axis === "category" ? panel.values.map(plain) : panel.values;
-    const told = panel.axis === "category" ? panel.told.map(plain) : panel.told;
+    const told = panel.axis === "category" ? panel.told.map((value) => (value === null ? null : plain(value))) : panel.told;
     const here = panel.axis === "category" ? plain(centre[panel.name]) : centre[panel.name];
     const points = { x, y: panel.mean, name: "expected", hovertemplate: "%{x}: %{y:.4g}<extra></extra>" };
     const traces = panel.axis === "category"
@@ -116,7 +116,7 @@ export function drawSlices(study, { panels, results, numbers, centre }) {
 export function drawContour(study, pair) {
   const t = theme();
   const axis = ({ axis: type, values, name }) => ({ type, title: { text: plain(named(study, name)) }, ...(type === "category" ? { categoryarray: values.map(plain), categoryorder: "array" } : {}) });
-  const on = (part, value) => (part.axis === "category" ? plain(value) : value);
+  const on = (part, value) => (value === undefined ? null : part.axis === "category" ? plain(value) : value);
   const smooth = pair.x.axis !== "category" && pair.y.axis !== "category" && pair.x.values.length > 8 && pair.y.values.length > 8;
   const marks = ["done", "pending"].map((status) => ({
     ...{ mode: "markers", type: "scatter", hovertemplate: "trial %{text}<extra></extra>" },

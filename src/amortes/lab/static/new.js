@@ -51,6 +51,11 @@ function parameter(row) {
   const get = (field) => row.querySelector(`[data-field=${field}]`).value.trim();
   const type = get("type");
   const made = { type, name: get("name") };
+  if (get("when")) {
+    const [name, ...rest] = get("when").split("=");
+    const values = rest.join("=").split(",").map((part) => part.trim()).filter(Boolean);
+    made.when = { parameter: name.trim(), values: values.every(isNumber) ? values.map(asNumber) : values };
+  }
   if (type !== "categorical") made.unit = get("unit");
   if (type === "float" || type === "int") {
     made.low = get("low");
@@ -79,7 +84,7 @@ function fieldAt(at) {
   const parts = at.split(".");
   if (parts[0] === "parameters" && parts.length > 1) {
     const row = list.children[Number(parts[1])];
-    return row?.querySelector(`[data-field=${parts[2] || "name"}]`) || row?.querySelector("[data-field=name]");
+    return row?.querySelector(`[data-field="${parts[2] || "name"}"]`) || row?.querySelector("[data-field=name]");
   }
   return form.querySelector(`[data-at="${parts[0]}"]`);
 }
