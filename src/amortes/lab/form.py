@@ -6,7 +6,7 @@ from typing import Any
 
 from amortes.errors import ConfigError
 from amortes.lab.errors import FormError, Problem
-from amortes.lab.formula import parse_linear
+from amortes.lab.formula import parse
 from amortes.lab.schemas import (
     ChoiceParameter,
     FixedParameter,
@@ -18,6 +18,7 @@ from amortes.lab.schemas import (
 from amortes.optimiser.choices import Categorical, Ordinal
 from amortes.optimiser.conditions import Condition
 from amortes.optimiser.constraints import Linear
+from amortes.optimiser.expression import Expression
 from amortes.optimiser.numeric import Float, Int
 from amortes.optimiser.space import Space
 
@@ -119,10 +120,10 @@ def _made(entry: AnyParameter) -> Any:
     return entry.value
 
 
-def _limit(limit: LinearConstraint | str, names: Sequence[str]) -> Linear:
-    if isinstance(limit, str):
-        return parse_linear(limit, names)
-    return Linear(limit.coefficients, limit.upper)
+def _limit(limit: LinearConstraint | str, names: Sequence[str]) -> Linear | Expression:
+    return (
+        parse(limit, names) if isinstance(limit, str) else Linear(limit.coefficients, limit.upper)
+    )
 
 
 def _attempt(problems: list[Problem], at: str, make: Callable[[], Any]) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 from amortes.optimiser.choices import Choices
 from amortes.optimiser.constraints import Linear
 from amortes.optimiser.explanation import Explanation
+from amortes.optimiser.expression import Expression
 from amortes.optimiser.numeric import Int
 from amortes.optimiser.parameter import Parameter
 from amortes.optimiser.space import Space
@@ -50,16 +51,19 @@ def range_text(parameter: Parameter) -> str:
 
 
 def constraint_text(space: Space) -> list[str]:
-    """The linear constraints as formulas, as `formula` reads them."""
-    return [
-        " + ".join(
-            name if a == 1 else f"{number_text(a, 12)} * {name}"
-            for name, a in constraint.coefficients.items()
-        ).replace("+ −", "− ")
-        + f" ≤ {number_text(constraint.upper, 12)}"
-        for constraint in space.constraints
-        if isinstance(constraint, Linear)
-    ]
+    """The constraints as formulas, as `formula` reads them."""
+    texts = []
+    for constraint in space.constraints:
+        if isinstance(constraint, Linear):
+            terms = [
+                name if a == 1 else f"{number_text(a, 12)} * {name}"
+                for name, a in constraint.coefficients.items()
+            ]
+            left = " + ".join(terms).replace("+ −", "− ")
+            texts.append(f"{left} ≤ {number_text(constraint.upper, 12)}")
+        elif isinstance(constraint, Expression):
+            texts.append(constraint.text)
+    return texts
 
 
 def condition_text(space: Space, name: str) -> str:

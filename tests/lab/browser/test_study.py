@@ -123,7 +123,7 @@ def test_mistakes_are_explained_where_they_are_made(page: Page, lab: Lab) -> Non
     highest.fill("20")
     page.get_by_label("Formulas of limits").fill("x + y <= 3")
     page.get_by_role("button", name="Make the study").click()
-    expect(page.locator("#constraints-error")).to_contain_text("is not a sum of")
+    expect(page.locator("#constraints-error")).to_contain_text("has y, but the parameters are x")
     page.get_by_label("Formulas of limits").fill("")
     page.get_by_role("button", name="Make the study").click()
     expect(page.get_by_role("heading", name="Mistakes")).to_be_visible()
