@@ -16,6 +16,7 @@ FOLDER = Path(__file__).parents[1] / "examples"
 EXAMPLES = {
     "scipy_style.py": ("all 6 trials are done.*best of 6: ", ()),
     "sklearn_tuning.py": ("best of 6: .*recommended: .* of the variation", ("sklearn",)),
+    "sklearn_search.py": (r"best of 6 candidates: 0.* with .*'C'.*on test data: 0", ("sklearn",)),
     "batch_of_four.py": (r"8 evaluations, best 0\.\d+.*recommended: \{'a'", ()),
     "finite_pool.py": (r"best of 8 measured wines: \d+, number \d+ of 178", ("sklearn",)),
     "botorch_loop.py": ("recommended after 6 evaluations: .* regret ", ("botorch",)),

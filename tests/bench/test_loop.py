@@ -45,6 +45,9 @@ def test_observations_are_the_function_plus_the_shared_noise() -> None:
         assert record.recommended == [0.5, 0.5]
         assert record.value == -0.125
         assert record.regret == 0.125
+        told = y[: record.iteration].argmax()
+        assert record.simple_value == float(problem.value(X)[told])
+        assert record.simple_regret == -record.simple_value
         assert record.threads == 1
 
 
@@ -86,7 +89,8 @@ def test_of_a_pool_without_noise_the_best_observation_counts() -> None:
 def test_unknown_optimum() -> None:
     problem = Bowl()
     problem.best = None
-    assert {record.regret for record in run(Watched(problem, 0), problem)} == {None}
+    for record in run(Watched(problem, 0), problem):
+        assert (record.regret, record.simple_regret) == (None, None)
 
 
 @pytest.mark.parametrize("x", [[0.5], [0.5, 1.5], [0.5, float("nan")]])

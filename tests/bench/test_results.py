@@ -47,6 +47,10 @@ def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
     for row, record in zip(rows, records, strict=True):
         assert tuple(row) == COLUMNS
         assert (row["y"], row["value"], row["regret"]) == (record.y, record.value, record.regret)
+        assert (row["simple_value"], row["simple_regret"]) == (
+            record.simple_value,
+            record.simple_regret,
+        )
         assert row["x"] == pytest.approx(record.x, abs=1e-9)
         assert row["recommended"] == pytest.approx(record.recommended, abs=1e-9)
         assert (row["problem"], row["d"], row["noise_sd"]) == ("bowl2", 2, 0.1)

@@ -1,8 +1,8 @@
 import pytest
 
-from amortes.bench.problems.registry import PROBLEMS
+from amortes.bench.problems.registry import PROBLEMS, family_of
 from amortes.bench.report.names import panel
-from amortes.bench.suites import METHODS, SUITES, plan
+from amortes.bench.suites import METHODS, REAL, SUITES, plan
 from amortes.errors import ConfigError
 
 
@@ -27,6 +27,14 @@ def test_the_suite_for_times_has_every_problem_of_the_papers_table() -> None:
     assert {"hpob-5971", "lcbench-car", "hartmann6"} <= problems
     for acquisition in ("pes", "mes", "jes"):
         assert {acquisition, f"fb-{acquisition}", "map-logei"} <= {run.method for run in runs}
+
+
+def test_real_problems_of_eight_families() -> None:
+    runs = plan("real", methods=["jes"], seeds=[0])
+    assert len(REAL) == 8
+    for family, names in REAL.items():
+        assert {family_of(name) for name in names} == {family}
+        assert set(names) <= {run.problem for run in runs}
 
 
 def test_everything_advances_evenly_by_seed() -> None:

@@ -103,7 +103,7 @@ def test_all_suites_are_offered() -> None:
 
 def test_one_large_table_of_each_size_is_loaded() -> None:
     kinds = {problem: _kind(problem) for problem in PROBLEMS}
-    large = {kind for problem, kind in kinds.items() if problem.startswith(("hpob", "lcbench"))}
+    large = {kind for problem, kind in kinds.items() if problem.startswith(("hpo", "lcbench"))}
     spaces = {f"hpob-{space}" for space in ("5527", "5891", "7609", "5965", "5971")}
-    assert large == {*spaces, "lcbench", "lcbench-fashion"}
+    assert large == {*spaces, "lcbench", "lcbench-fashion", "hpobench", "hpolib"}
     assert all(kind == problem for problem, kind in kinds.items() if kind not in large)

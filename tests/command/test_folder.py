@@ -48,6 +48,19 @@ def test_past_results_belong_to_a_run(tmp_path: Path, network: KernelNetwork) ->
         open_run(folder, network)
 
 
+def test_a_run_of_the_lab_gets_a_command(tmp_path: Path, network: KernelNetwork) -> None:
+    folder, past = RunFolder(tmp_path), [Trial(0, {"x": 0.5, "n": 2}, "done", 1.0)]
+    made = Optimizer(SPACE, acquisition="logei", seed=3, network=network, start=past)
+    made.tell(made.ask(), 2.0)
+    made.save(folder.state)
+    with pytest.raises(ConfigError, match=r"seed: .* has 3, not 4"):
+        open_run(folder, network, seed=4)
+    assert not folder.command.exists()
+    assert open_run(folder, network).trials == made.trials
+    with pytest.raises(ConfigError, match=r"command: .* has ./train.sh"):
+        open_run(folder, network, command=["./other.sh"])
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

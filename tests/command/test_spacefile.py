@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -6,6 +7,7 @@ from amortes.command import spacefile
 from amortes.command.spacefile import read_space
 from amortes.errors import ConfigError, FileError
 from amortes.optimiser import Categorical, Float, Int, Linear, Ordinal, Space
+from amortes.optimiser.expression import Expression
 
 FLOAT = '[lr]\ntype = "float"\nlow = 1e-5\nhigh = 0.1\n'
 
@@ -27,7 +29,8 @@ def test_everything_a_file_can_say(tmp_path: Path) -> None:
             + '[size]\ntype = "ordinal"\nchoices = [16, 32, 64]\n'
             + '[act]\ntype = "categorical"\nchoices = ["relu", "gelu"]\n'
             + "[[constraints]]\ncoefficients = { layers = 2, lr = 1.5 }\nupper = 9\n"
-            + "[[constraints]]\ncoefficients = { layers = -1 }\nupper = -2\n",
+            + "[[constraints]]\ncoefficients = { layers = -1 }\nupper = -2\n"
+            + "[[constraints]]\nexpression = \"layers * lr < 0.5 or act == 'relu'\"\n",
         )
     )
     assert space.parameters == {
@@ -41,6 +44,7 @@ def test_everything_a_file_can_say(tmp_path: Path) -> None:
     assert space.constraints == (
         Linear({"layers": 2, "lr": 1.5}, upper=9),
         Linear({"layers": -1}, upper=-2),
+        Expression("layers * lr < 0.5 or act == 'relu'"),
     )
 
 
@@ -57,7 +61,7 @@ def test_choices_may_bring_parameters(tmp_path: Path) -> None:
         )
     )
     kernel = Categorical({"rbf": {"gamma": Int(1, 2)}, "linear": {}})
-    branches = {"svm": {"C": Float(1, 9), "kernel": kernel}, "bayes": {"mode": 3}}
+    branches: dict[str, Any] = {"svm": {"C": Float(1, 9), "kernel": kernel}, "bayes": {"mode": 3}}
     assert space == Space({"model": Categorical(branches)})
 
 
@@ -83,12 +87,18 @@ def test_the_example_of_the_module_is_valid(tmp_path: Path) -> None:
         ("a = 1", "nothing varies"),
         ("", "nothing varies"),
         (FLOAT + "[constraints]\nupper = 1", r"must be written as \[\[constraints\]\]"),
-        (FLOAT + "[[constraints]]\nupper = 1", "number 1 must have coefficients and upper"),
+        (
+            FLOAT + "[[constraints]]\nupper = 1",
+            "coefficients and upper, or an expression",
+        ),
         (
             FLOAT + '[[constraints]]\nupper = "a"\ncoefficients = {lr = 1}',
             r"\[\[constraints\]\] number 1: Linear: upper must be a finite number",
         ),
         (FLOAT + "[[constraints]]\nupper = 1\ncoefficients = {x = 1}", "no parameter 'x'"),
+        (FLOAT + '[[constraints]]\nexpression = "lr <"', r"number 1: constraints: 'lr <' cannot"),
+        (FLOAT + '[[constraints]]\nexpression = "x < 1"', "'x < 1' has x, but there are lr"),
+        (FLOAT + "[[constraints]]\nexpression = 3", "number 1: constraints: expected a text"),
         (
             '[m]\ntype = "categorical"\n[m.choices.a.x]\ntype = "int"\nlow = 1',
             r"\[m.choices.a.x\] high is missing",

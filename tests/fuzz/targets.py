@@ -50,7 +50,8 @@ def network() -> KernelNetwork:
 
 
 def optimizer(space: Any = MIXED, **settings: Any) -> Optimizer:
-    return Optimizer(space, **{"network": network(), "acquisition": "logei"} | settings)
+    chosen: dict[str, Any] = {"network": network(), "acquisition": "logei"} | settings
+    return Optimizer(space, **chosen)
 
 
 def config(rng: random.Random, space: Space) -> Any:

@@ -80,7 +80,13 @@ PARAMETERS: list[tuple[str, Make, str]] = [
     ("linear-choice", lambda: Space(MIXED, [Linear({"c": 1}, 1)]), "c is categorical"),
     ("linear-large", lambda: Space(LINE, [Linear({"x": 1e200}, 1)]), r"up to 1e\+200; at most"),
     ("linear-constant", lambda: Space(MIXED, [Linear({"k": 1}, 1)]), "k is a constant of this"),
-    ("linear-other", lambda: Space(LINE, ["x <= 1"]), "expected Linear"),  # type: ignore[list-item]
+    ("linear-other", lambda: Space(LINE, [3]), "expected Linear"),  # type: ignore[list-item]
+    ("constraints-text", lambda: Space(LINE, "x <= 1"), "expected a list of Linear"),
+    ("expression-name", lambda: Space(LINE, ["z <= 1"]), "'z <= 1' has z, but there are x"),
+    ("expression-none", lambda: Space(LINE, ["1 <= 2"]), "is about no parameter"),
+    ("expression-number", lambda: Space(LINE, ["x + 1"]), "compare it with something"),
+    ("expression-type", lambda: Space(MIXED, ["c + 1 < 2"]), "'c . 1 < 2' makes no sense"),
+    ("expression-code", lambda: Space(LINE, ["open('x')"]), "has no meaning in a constraint"),
     ("allowed-text", lambda: Allowed("x"), "Allowed: expected a function"),  # type: ignore[arg-type]
     ("allowed-flag", lambda: Allowed(bool, vectorized=1), "vectorized must be a bool"),  # type: ignore[arg-type]
     ("pool-empty", lambda: Space(LINE, pool=[]), "pool: has no config"),

@@ -1,7 +1,7 @@
 import pytest
 
 from amortes.nets.kernel import KernelNetwork
-from amortes.optimiser import Float, Int, Optimizer
+from amortes.optimiser import Float, Int, Optimizer, Space
 
 SPACE = {"x": Float(0, 1), "n": Int(1, 5)}
 
@@ -51,3 +51,18 @@ def test_a_recommendation_is_the_same_again_and_nobody_elses(network: KernelNetw
     assert opt.recommend() == other.recommend()
     assert opt.recommend() != before
     assert opt.recommend().config["x"] == pytest.approx(0.9, abs=0.11)
+
+
+@pytest.mark.parametrize("acquisition", ["jes", "logei", "ei"])
+def test_gains_are_what_ask_goes_by(network: KernelNetwork, acquisition: str) -> None:
+    pool = [{"x": i / 10, "n": n} for i in range(11) for n in (1, 3, 5)]
+    opt = Optimizer(Space(SPACE, pool=pool), "maximize", network=network, acquisition=acquisition)
+    for i in (0, 7, 13, 20, 31):
+        opt.tell(pool[i], float(pool[i]["x"]) - abs(pool[i]["n"] - 3))
+    opt.ask()  # trials under way count
+    taken = [trial.config for trial in opt.trials]
+    free = [config for config in pool if config not in taken]
+    gains = opt.gains(free)
+    assert min(gains) >= 0.0
+    chosen = opt.ask().config
+    assert gains[free.index(chosen)] == pytest.approx(max(gains))

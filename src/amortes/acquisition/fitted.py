@@ -31,7 +31,8 @@ from torch import Tensor
 from amortes.acquisition.units import Units, check_values
 from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint, Network
-from amortes.nets.distributions import Predictive
+from amortes.nets.distributions import GaussianMixture, Predictive
+from amortes.nets.distributions.power import hermite
 
 SCORES = (*GAINS, "ei", "logei", "ucb", "mean")
 OUTSIDE = 1e-6
@@ -254,6 +255,20 @@ class Fitted:
         if best is not None:
             value = self.units.to_network(torch.tensor(best, dtype=torch.float64))
         return self._latent(Xq).affine(torch.ones((), dtype=torch.float64), -value)
+
+    def expected_improvement(self, Xq: Tensor) -> Tensor:
+        """E max(u(x) - u(b), 0) in the user's units at Xq, `m x d`: `m`.
+
+        If results are warped, each improvement of z counts as that of u from the best on.
+        """
+        gained = self._improvement(Xq, None)
+        zero = torch.zeros((), dtype=torch.float64)
+        if self.units.power == 1.0 or not isinstance(gained, GaussianMixture):
+            return self.units.sd * self.units.scale * gained.expected_improvement(zero)
+        x, w = hermite()
+        rise = (gained.means[..., None] + gained.sds[..., None] * x).clamp_min(0.0)
+        better, best = self.units.value(self._best_z + rise), self.units.value(self._best_z)
+        return (gained.weights[..., None] * w * (better - best).abs()).sum((-1, -2))
 
     def chance_of_improvement(self, Xq: Tensor) -> Tensor:
         """P(f(x) > f(b)) at Xq, `m x d`, b being the best point observed: `m`."""

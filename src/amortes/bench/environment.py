@@ -25,6 +25,7 @@ PACKAGES = (
     "numpyro",
     "optuna",
     "smac",
+    "HEBO",
     "scikit-learn",
     "numpy",
 )

@@ -6,7 +6,9 @@ The first points and the e_n depend on the problem and the seed, not on the meth
 methods of a seed start from the same observations, and a longer run begins as a shorter one.
 
 After each observation n = d..N there is a `Record` of the recommended point and its noise-free
-value. Of a pool without noise, that is the best point observed, as users would take that one.
+value, from which inference regret comes. Of a pool without noise, that is the best point observed,
+as users would take that one. Simple regret comes from the point with the best observation, by its
+noise-free value, too.
 """
 
 import contextlib
@@ -36,6 +38,8 @@ class Record:
     recommended: list[float]
     value: float  # of the function at the recommended point, without noise
     regret: float | None  # None if nobody knows the highest value
+    simple_value: float  # of the function at the point with the best observation, without noise
+    simple_regret: float | None
     fit_seconds: float
     search_seconds: float
     recommend_seconds: float
@@ -71,25 +75,26 @@ def optimise(
         )
     errors = noise(problem, seed, iterations)
     X = initial_points(problem, seed)
-    y = problem.value(X) + errors[: problem.d]
+    f = problem.value(X)
     records = []
     with _isolated(problem, seed):
         method = factory(problem, seed)
         for n in range(problem.d, iterations + 1):
+            y = f + errors[:n]
             step = method.step(X.clone(), y.clone())
-            records.append(_record(problem, X, y, step))
+            records.append(_record(problem, X, y, f, step))
             if n < iterations:
                 x = _checked(problem, step.x, "x")
                 X = torch.cat([X, x[None]])
-                y = torch.cat([y, problem.value(x[None]) + errors[n]])
+                f = torch.cat([f, problem.value(x[None])])
     return records
 
 
-def _record(problem: Problem, X: Tensor, y: Tensor, step: Step) -> Record:
+def _record(problem: Problem, X: Tensor, y: Tensor, f: Tensor, step: Step) -> Record:
     recommended = X[y.argmax()]
     if not problem.best_is_seen:
         recommended = _checked(problem, step.recommended, "recommended")
-    value = float(problem.value(recommended[None]))
+    value, simple = float(problem.value(recommended[None])), float(f[y.argmax()])
     return Record(
         iteration=len(X),
         x=X[-1].tolist(),
@@ -97,6 +102,8 @@ def _record(problem: Problem, X: Tensor, y: Tensor, step: Step) -> Record:
         recommended=recommended.tolist(),
         value=value,
         regret=None if problem.best is None else problem.best - value,
+        simple_value=simple,
+        simple_regret=None if problem.best is None else problem.best - simple,
         fit_seconds=step.fit_seconds,
         search_seconds=step.search_seconds,
         recommend_seconds=step.recommend_seconds,

@@ -23,6 +23,8 @@ class Problem(ABC):
     """A function to be maximised on the unit cube; all tensors are float64."""
 
     name: str
+    family: str
+    """What kind of problem it is, such as "classic" or "lcbench"; reports are by family."""
     d: int
     noise_sd: float = 0.0
     best: float | None = None

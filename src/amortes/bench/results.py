@@ -12,6 +12,7 @@ Columns of a run and of results.csv, a row for each n from d to N:
     x, y            the newest observation; x is a JSON list
     recommended     JSON list; the point believed best after n observations
     value, regret   of the function, without noise, at that point; regret is empty if unknown
+    simple_value, simple_regret    the same at the point with the best observation
     fit_seconds, search_seconds, recommend_seconds     what the method took after n observations
     threads, version, commit
     weights         of our methods: the start of the SHA-256 of the weights file; else empty
@@ -50,6 +51,8 @@ COLUMNS = (
     "recommended",
     "value",
     "regret",
+    "simple_value",
+    "simple_regret",
     "fit_seconds",
     "search_seconds",
     "recommend_seconds",
@@ -204,9 +207,12 @@ def _typed(row: Mapping[str, str]) -> dict[str, Any]:
     typed: dict[str, Any] = dict(row)
     for name in ("d", "seed", "iteration", "threads"):
         typed[name] = int(row[name])
-    for name in ("noise_sd", "y", "value", "fit_seconds", "search_seconds", "recommend_seconds"):
+    for name in ("noise_sd", "y", "value", "simple_value"):
+        typed[name] = float(row[name])
+    for name in ("fit_seconds", "search_seconds", "recommend_seconds"):
         typed[name] = float(row[name])
     for name in ("x", "recommended"):
         typed[name] = json.loads(row[name])
-    typed["regret"] = float(row["regret"]) if row["regret"] else None
+    for name in ("regret", "simple_regret"):
+        typed[name] = float(row[name]) if row[name] else None
     return typed

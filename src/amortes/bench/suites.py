@@ -9,12 +9,13 @@ import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from amortes.bench.problems import hpob, lcbench, models, synthetic
-from amortes.bench.problems.registry import HIGH_NOISE
+from amortes.bench.problems import chemistry, engineering, hpob, lcbench, models, synthetic
+from amortes.bench.problems.registry import FAMILIES, HIGH_NOISE
 from amortes.bench.results import Run
 from amortes.errors import ConfigError
 
 # What runs within seconds per step; fully Bayesian baselines (fb-...) are asked for by name.
+SEEDS = tuple(range(5))
 METHODS = ("pes", "mes", "jes", "logei", "map-logei", "optuna-tpe", "optuna-gp", "random")
 
 
@@ -37,7 +38,30 @@ class Suite:
 
 _SYNTHETIC = Part(problems=tuple(synthetic.FUNCTIONS))
 _LCBENCH = Part(problems=tuple(lcbench.TASKS))
-_HPOB = Part(problems=hpob.NAMES, iterations=50, seeds=tuple(range(5)))
+_HPOB = Part(problems=hpob.NAMES, iterations=50, seeds=SEEDS)
+
+# Some problems of each family that users would know, so that no family decides and a seed of a
+# method takes minutes. Left out: accuracies that many configurations share, and large pools.
+_CLASSIC = (
+    *("branin", "holder-table", "hartmann3", "rastrigin3", "shekel", "rosenbrock4", "levy5"),
+    *("styblinski-tang5", "hartmann6", "ackley6"),
+)
+REAL: dict[str, tuple[str, ...]] = {
+    "classic": tuple(f"classic-{name}" for name in _CLASSIC),
+    "classic-noisy": tuple(f"classic-{name}-noisy" for name in _CLASSIC),
+    "engineering": tuple(engineering.DESIGNS),
+    "chemistry": chemistry.NAMES,
+    "lcbench": tuple(lcbench.TASKS),
+    "hpob": ("hpob-5527-146064", "hpob-5891-9889", "hpob-7609-145854", "hpob-5971-10093"),
+    "hpo-tables": (
+        *("hpobench-australian", "hpobench-kc1", "hpobench-phoneme", "hpobench-vehicle"),
+        *("hpolib-naval-propulsion", "hpolib-protein-structure"),
+    ),
+    "sklearn": (
+        *("sklearn-svm-cancer", "sklearn-svr-diabetes", "sklearn-logistic-wine"),
+        *("sklearn-boosting-diabetes", "sklearn-mlp-cancer"),
+    ),
+}
 
 SUITES: dict[str, Suite] = {
     "synthetic": Suite(parts=(_SYNTHETIC,)),
@@ -45,6 +69,10 @@ SUITES: dict[str, Suite] = {
     "lcbench": Suite(parts=(_LCBENCH,)),
     "hpob": Suite(parts=(_HPOB,)),
     "sklearn": Suite(parts=(Part(problems=tuple(models.TUNINGS), iterations=50),)),
+    "real": Suite(
+        parts=(Part(problems=tuple(p for names in REAL.values() for p in names), seeds=SEEDS),),
+        methods=("jes", "logei", "botorch", "optuna-gp", "optuna-tpe", "hebo", "random"),
+    ),
     "mini": Suite(
         parts=(
             Part(problems=("branin", "hartmann4"), iterations=15, seeds=(0, 1, 2)),
@@ -106,8 +134,10 @@ def _named(suite: str) -> Suite:
 
 
 def _everything() -> Suite:
-    families = ("synthetic", "noise", "lcbench", "hpob", "sklearn")
-    return Suite(parts=tuple(part for name in families for part in SUITES[name].parts))
+    suites = ("synthetic", "noise", "lcbench", "hpob", "sklearn")
+    others = ("classic", "classic-noisy", "engineering", "hpo-tables", "chemistry")
+    parts = [part for name in suites for part in SUITES[name].parts]
+    return Suite(parts=(*parts, *(Part(problems=FAMILIES[name]) for name in others)))
 
 
 def _select(parts: Sequence[Part], patterns: Sequence[str]) -> list[Part]:

@@ -12,7 +12,9 @@ from amortes.cli.sweeping import make_engine, show_failures, sweep_options, swee
 if TYPE_CHECKING:
     from amortes.bench.results import Run
 
-SUITES = ("synthetic", "noise", "lcbench", "hpob", "sklearn", "mini", "paper", "runtime")
+SUITES = (
+    *("synthetic", "noise", "lcbench", "hpob", "sklearn", "real", "mini", "paper", "runtime"),
+)
 
 
 @click.command()
@@ -75,6 +77,8 @@ def run(
       amortes bench run --suite synthetic --methods jes,mes,logei --seeds 0-29 --out out/synthetic
       amortes bench run --problems branin,hartmann6 --methods fb-jes --seeds 0-2 \\
           --iterations 50 --out out/fb
+      amortes bench run --suite real --methods jes,logei,botorch,optuna-gp,hebo --seeds 0-4 \\
+          --iterations 60 --out out/real
       amortes bench run --suite paper --out out/paper --engine ray --ray-address auto
     """
     from amortes.bench.suites import plan
@@ -125,8 +129,10 @@ def _check(runs: "list[Run]") -> None:
 
 
 def _kind(problem: str) -> str:
-    """Problems of a kind have the same d: tasks of LCBench, or of an HPO-B space, which are large.
+    """Problems of a kind have the same d: tasks of LCBench, of an HPO-B space, and large tables.
 
     All others are kinds of their own.
     """
+    if problem.startswith(("hpobench-", "hpolib-")):
+        return problem.partition("-")[0]
     return problem.rpartition("-")[0] if problem.startswith(("lcbench-", "hpob-")) else problem

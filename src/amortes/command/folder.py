@@ -2,6 +2,7 @@
 
     state.json          the optimiser with all trials, replaced after each change
     command.json        the command and where its numbers are, so that nothing else is mixed in
+    state.lab.json      names and units, if `amortes lab` made or took over the run
     trials/0007/        config.json, stdout.txt, stderr.txt and what the command writes there
     trials.csv          one line per trial
     plot.png            results, and the model along each parameter
@@ -77,8 +78,11 @@ class RunFolder:
         """A new optimiser, or the one of the run this folder holds, if it is the same run.
 
         `start` are past results; `about` says what is evaluated and how, in JSON values by the
-        names that users know.
+        names that users know. A run without a command, as `amortes lab` makes them, gets this one.
         """
+        adopted = self.state.exists() and not self.command.exists()
+        if adopted and not start:
+            start = self._past(network)
         optimizer = Optimizer(
             space, goal, acquisition=acquisition, seed=seed, network=network, start=start
         )
@@ -86,6 +90,10 @@ class RunFolder:
             write_json(self.command, dict(about))
             optimizer.save(self.state)
             return optimizer
+        if adopted:
+            run = optimizer.resumed(self.state)
+            write_json(self.command, dict(about))
+            return run
         before = read_json(self.command)
         if not isinstance(before, dict) or set(before) != set(about):
             raise FileError(
@@ -99,6 +107,11 @@ class RunFolder:
                     f"begin anew."
                 )
         return optimizer.resumed(self.state)
+
+    def _past(self, network: AnyNetwork | None) -> list[Trial]:
+        """The results that the run began with."""
+        run = Optimizer.load(self.state, network=network)
+        return run.trials[: run.past]
 
     def write_report(self, optimizer: Optimizer) -> None:
         """Write the table and the figure."""

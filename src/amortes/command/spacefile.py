@@ -31,6 +31,9 @@
     coefficients = { layers = 8, width = 1 }
     upper = 96
 
+    [[constraints]]                    # or a comparison; see amortes.optimiser.expression
+    expression = "layers * width ** 2 <= 2 ** 14"
+
 A table is a parameter, anything else at the top a constant.
 """
 
@@ -43,9 +46,11 @@ from amortes.errors import ConfigError, FileError, shown
 from amortes.optimiser.choices import Choices
 from amortes.optimiser.constraints import Linear
 from amortes.optimiser.description import KINDS
+from amortes.optimiser.expression import Expression
 from amortes.optimiser.space import Space
 
 CONSTRAINTS = "constraints"
+FIELDS = ({"coefficients", "upper"}, {"expression"})
 # What a table of each type must have, and may have.
 NUMBER = (("low", "high"), ("log", "step"))
 LIST = (("choices",), ())
@@ -110,17 +115,19 @@ def _branch(name: str, table: Any) -> dict[str, Any]:
     return {child: _entry(f"{name}.{child}", entry) for child, entry in table.items()}
 
 
-def _constraints(tables: Any) -> list[Linear]:
+def _constraints(tables: Any) -> list[Linear | Expression]:
     if not isinstance(tables, list):
         raise ConfigError(f"{CONSTRAINTS} must be written as [[{CONSTRAINTS}]], not {tables!r}.")
-    constraints = []
+    constraints: list[Linear | Expression] = []
     for i, table in enumerate(tables, 1):
-        if not isinstance(table, Mapping) or set(table) != {"coefficients", "upper"}:
+        if not isinstance(table, Mapping) or set(table) not in FIELDS:
             raise ConfigError(
-                f"[[{CONSTRAINTS}]] number {i} must have coefficients and upper, not {table!r}."
+                f"[[{CONSTRAINTS}]] number {i} must have coefficients and upper, or an expression, "
+                f"not {shown(table)}."
             )
         try:
-            constraints.append(Linear(**table))
+            is_text = "expression" in table
+            constraints.append(Expression(table["expression"]) if is_text else Linear(**table))
         except ConfigError as error:
             raise ConfigError(f"[[{CONSTRAINTS}]] number {i}: {error}") from None
     return constraints

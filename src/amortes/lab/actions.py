@@ -7,7 +7,7 @@ from amortes.errors import DataError
 from amortes.lab.about import About, Prediction
 from amortes.lab.errors import ConflictError, FormError, NotFoundError, Problem
 from amortes.lab.schemas import Result, Tell, decimal
-from amortes.lab.study import Change, Snapshot, Study
+from amortes.lab.study import Change, Snapshot, Study, reopened
 from amortes.lab.words import number_text, reason_text
 from amortes.optimiser.numeric import Numeric
 from amortes.optimiser.optimizer import Optimizer
@@ -56,7 +56,7 @@ def correct(
         trial = Trial(number, before.config, **vars(_outcome(result)))
         state = optimizer.state
         state["trials"][number] = trial.to_dict()
-        return Optimizer.from_state(state), about, trial
+        return reopened(state), about, trial
 
     return study.change(f"the correction of trial {number}", action, expected=expected)
 
@@ -89,7 +89,7 @@ def add(
         state = optimizer.state
         trial = Trial(len(state["trials"]), checked)
         state["trials"].append(trial.to_dict())
-        changed = Optimizer.from_state(state)
+        changed = reopened(state)
         return changed, _with_predictions(changed, about, [trial], own=True), trial
 
     return study.change("your own trial", action, expected=expected)
@@ -129,34 +129,42 @@ def _already(trial: Trial) -> str:
     return f"Trial {trial.number} has a result already: {what}."
 
 
-def _checked(optimizer: Optimizer, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The config in the types of the space; each wrong value with its field."""
+def _checked(optimizer: Optimizer, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The config in the types of the space; each wrong value with its field.
+
+    Numbers may be text, and empty text is no value; values that do not matter are left out.
+    """
     space = optimizer.space
-    config = {
-        k: _typed(v) if isinstance(space.free.get(k), Numeric) else v for k, v in config.items()
-    }
+    if unknown := [name for name in given if name not in space.parameters]:
+        raise FormError([Problem("config", f"There is no parameter {', '.join(unknown)}.")])
+    config: dict[str, Any] = {}
     problems = []
-    for name in config:
-        if name not in space.parameters:
-            problems.append(Problem("config", f"There is no parameter {name}."))
-    for name, parameter in space.free.items():
-        if name not in config:
-            problems.append(Problem(f"config.{name}", f"{name}: a value is missing."))
+    for name, value in given.items():
+        parameter = space.free.get(name)
+        value = _typed(value) if isinstance(parameter, Numeric) else value
+        if value is None:
             continue
+        config[name] = value
         try:
-            parameter.check(config[name])
+            if parameter is not None:
+                config[name] = parameter.check(value)
         except DataError as error:
             problems.append(Problem(f"config.{name}", f"{name}: {error}"))
+    config = space.relevant(config)
+    problems = [problem for problem in problems if problem.at.removeprefix("config.") in config]
+    problems += [
+        Problem(f"config.{name}", f"{name}: a value is missing.") for name in space.lacking(config)
+    ]
     if problems:
         raise FormError(problems)
     return space.check(config)
 
 
 def _typed(value: Any) -> Any:
-    """A number as typed into a form."""
+    """A number as typed into a form; None for nothing."""
     text = decimal(value)
     try:
-        return float(text) if isinstance(text, str) else value
+        return float(text) if isinstance(text, str) else text
     except ValueError:
         return value
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from amortes.errors import ConfigError
 from amortes.lab.errors import FormError, Problem
-from amortes.lab.formula import parse_linear
+from amortes.lab.formula import parse
 from amortes.lab.schemas import (
     ChoiceParameter,
     FixedParameter,
@@ -16,7 +16,9 @@ from amortes.lab.schemas import (
     SpaceForm,
 )
 from amortes.optimiser.choices import Categorical, Ordinal
+from amortes.optimiser.conditions import Condition
 from amortes.optimiser.constraints import Linear
+from amortes.optimiser.expression import Expression
 from amortes.optimiser.numeric import Float, Int
 from amortes.optimiser.space import Space
 
@@ -50,11 +52,31 @@ def build_space(form: SpaceForm) -> Space:
     if not problems and all(isinstance(p, FixedParameter) for p in form.parameters):
         text = "Nothing varies: give at least one parameter a range or choices."
         problems.append(Problem("parameters", text))
+    conditions = {}
+    for i, entry in enumerate(form.parameters):
+        if entry.when is not None:
+            conditions[entry.name] = Condition(entry.when.parameter, tuple(entry.when.values))
+            problems += _wrong_condition(entry, form.parameters[:i], f"parameters.{i}.when")
     if not problems:
-        space = _attempt(problems, "constraints", lambda: Space(parameters, constraints))
+        make = partial(Space, parameters, constraints=constraints, conditions=conditions)
+        space = _attempt(problems, "constraints", make)
         if isinstance(space, Space):
             return space
     raise FormError(problems)
+
+
+def _wrong_condition(
+    entry: AnyParameter, earlier: Sequence[AnyParameter], at: str
+) -> Sequence[Problem]:
+    assert entry.when is not None
+    parent = next((p for p in earlier if p.name == entry.when.parameter), None)
+    if not isinstance(parent, ChoiceParameter):
+        text = f"{entry.when.parameter} must be a choice that stands above {entry.name}."
+        return [Problem(at, text)]
+    if strange := [v for v in entry.when.values if v not in parent.choices]:
+        choices = ", ".join(map(str, parent.choices))
+        return [Problem(at, f"{strange[0]} is not one of the choices of {parent.name}: {choices}.")]
+    return []
 
 
 def _mistakes(entry: AnyParameter, at: str) -> Sequence[Problem]:
@@ -66,6 +88,8 @@ def _mistakes(entry: AnyParameter, at: str) -> Sequence[Problem]:
         if entry.log and entry.low <= 0:
             text = "Orders of magnitude need a lowest value above 0."
             return [Problem(f"{at}.low", text)]
+        if entry.step is not None:
+            return _wrong_steps(entry, entry.step, at)
     if isinstance(entry, ChoiceParameter):
         if len(entry.choices) < 2:
             return [Problem(f"{at}.choices", "Give at least two choices, one on each line.")]
@@ -74,21 +98,32 @@ def _mistakes(entry: AnyParameter, at: str) -> Sequence[Problem]:
     return []
 
 
+def _wrong_steps(entry: FloatParameter | IntParameter, step: float, at: str) -> Sequence[Problem]:
+    if not 0 < step <= entry.high - entry.low:
+        text = "The step must be above 0, and at most the distance of lowest and highest."
+        return [Problem(f"{at}.step", text)]
+    if entry.log and not (isinstance(entry, IntParameter) and step == 1):
+        return [Problem(f"{at}.step", "Steps and orders of magnitude do not go together.")]
+    return []
+
+
 def _made(entry: AnyParameter) -> Any:
     if isinstance(entry, FloatParameter):
-        return Float(entry.low, entry.high, log=entry.log)
+        return Float(entry.low, entry.high, log=entry.log, step=entry.step)
     if isinstance(entry, IntParameter):
-        return Int(entry.low, entry.high, log=entry.log)
+        return Int(
+            entry.low, entry.high, log=entry.log, step=1 if entry.step is None else entry.step
+        )
     if isinstance(entry, ChoiceParameter):
         kind = Ordinal if entry.type == "ordinal" else Categorical
         return kind(entry.choices)
     return entry.value
 
 
-def _limit(limit: LinearConstraint | str, names: Sequence[str]) -> Linear:
-    if isinstance(limit, str):
-        return parse_linear(limit, names)
-    return Linear(limit.coefficients, limit.upper)
+def _limit(limit: LinearConstraint | str, names: Sequence[str]) -> Linear | Expression:
+    return (
+        parse(limit, names) if isinstance(limit, str) else Linear(limit.coefficients, limit.upper)
+    )
 
 
 def _attempt(problems: list[Problem], at: str, make: Callable[[], Any]) -> Any:

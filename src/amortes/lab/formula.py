@@ -1,12 +1,35 @@
-"""Limits between parameters as people write them: `2 * flour + water <= 500`."""
+"""Limits between parameters as people write them: `2 * flour + water <= 500`.
+
+A sum of parameters becomes a `Linear` constraint, which the search knows how to follow; names may
+have spaces there. Anything else is an `Expression`.
+"""
 
 import re
 from collections.abc import Sequence
 
 from amortes.errors import ConfigError
 from amortes.optimiser.constraints import Linear
+from amortes.optimiser.expression import Expression
 
 NUMBER = r"\d+(?:[.,]\d+)?(?:[eE][-+]?\d+)?|[.,]\d+"
+
+
+def parse(text: str, names: Sequence[str]) -> Linear | Expression:
+    """The constraint that a formula says; a `ConfigError` if it makes no sense."""
+    try:
+        return parse_linear(text, names)
+    except ConfigError as error:
+        not_linear = error
+    plain = text.replace("≤", "<=").replace("≥", ">=").replace("×", "*").replace("−", "-")
+    try:
+        expression = Expression(plain)
+    except ConfigError:
+        raise not_linear from None
+    if unknown := sorted(expression.names - set(names)):
+        raise ConfigError(
+            f"“{text}” has {', '.join(unknown)}, but the parameters are {', '.join(names)}."
+        )
+    return expression
 
 
 def parse_linear(text: str, names: Sequence[str]) -> Linear:

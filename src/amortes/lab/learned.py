@@ -10,8 +10,6 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from amortes.errors import DataError
 from amortes.lab.errors import ConflictError, NotFoundError
 from amortes.lab.study import Snapshot
@@ -58,8 +56,10 @@ def slices(
     """The predictive and the gain along each parameter, the others held at the centre."""
     centre = _centre(optimizer, centre)
     space = optimizer.space
-    along = {name: values_of(parameter, LINE) for name, parameter in space.free.items()}
-    configs = [{**centre, name: value} for name, values in along.items() for value in values]
+    along = {name: values_of(p, LINE) for name, p in space.free.items() if name in centre}
+    configs = [
+        space.adapted({**centre, name: value}) for name, values in along.items() for value in values
+    ]
     predicted = optimizer.predict(configs, level=LEVEL)
     gains = _gains(optimizer, configs)
     panels, begin = [], 0
@@ -75,7 +75,7 @@ def slices(
                 "lower": [p.lower for p in predicted[part]],
                 "upper": [p.upper for p in predicted[part]],
                 "gain": gains[part],
-                "told": [trial.config[name] for trial in snapshot.having("done")],
+                "told": [trial.config.get(name) for trial in snapshot.having("done")],
             }
         )
     results = [trial.value for trial in snapshot.having("done")]
@@ -101,7 +101,11 @@ def contour(
         raise ConflictError("Choose two different parameters.")
     centre = _centre(optimizer, centre)
     across, up = values_of(space.free[x], SIDE), values_of(space.free[y], SIDE)
-    configs = [{**centre, x: a, y: b} for b in up for a in across]
+    configs = [space.adapted({**centre, x: a, y: b}) for b in up for a in across]
+    if not all(x in config and y in config for config in configs):
+        raise ConflictError(
+            f"{x} and {y} do not always matter at the same time, so there is nothing to show."
+        )
     predicted = optimizer.predict(configs, level=LEVEL)
     gains = _gains(optimizer, configs)
 
@@ -119,6 +123,7 @@ def contour(
         "told": [
             {"number": t.number, "x": t.config[x], "y": t.config[y], "status": t.status}
             for t in snapshot.having("done", "pending")
+            if x in t.config and y in t.config
         ],
     }
 
@@ -158,12 +163,5 @@ def _fitted(optimizer: Optimizer) -> Any:
 
 
 def _gains(optimizer: Optimizer, configs: Sequence[Config]) -> list[float | None]:
-    """The gain of evaluating each config; None where it is not allowed."""
-    suggester = optimizer._suggester
-    model = suggester.model(pending=True)
-    X = optimizer.space.encode_all(configs)
-    name = model.acquisition(suggester.acquisition)
-    with torch.no_grad():
-        gains = model.gain(name, suggester._weight_of_cost())(X)
-    values: list[float] = (gains.exp() if name == "logei" else gains).tolist()
-    return [value if math.isfinite(value) else None for value in values]
+    """The gain of evaluating each config; None where it is no number."""
+    return [gain if math.isfinite(gain) else None for gain in optimizer.gains(configs)]

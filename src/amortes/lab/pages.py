@@ -32,6 +32,7 @@ templates.env.filters |= {
 templates.env.globals |= {
     "interval": words.interval_text,
     "range_text": words.range_text,
+    "condition_text": words.condition_text,
     "constraint_text": words.constraint_text,
     "is_choice": lambda parameter: isinstance(parameter, Choices),
     "is_int": lambda parameter: isinstance(parameter, Int),
@@ -125,12 +126,24 @@ def _form_like(snapshot: Snapshot) -> dict[str, Any]:
         "name": f"{snapshot.about.name} (copy)",
         "goal": snapshot.goal,
         "parameters": [
-            {"name": name, "unit": snapshot.about.units.get(name, ""), **entry}
+            {
+                "name": name,
+                "unit": snapshot.about.units.get(name, ""),
+                "when": _when(space["conditions"].get(name)),
+                **entry,
+            }
             for name, entry in space["parameters"].items()
         ],
         "constraints": words.constraint_text(snapshot.space),
         "table": as_csv(told) if told else "",
     }
+
+
+def _when(condition: dict[str, Any] | None) -> str:
+    """A condition as it is typed into the form."""
+    if condition is None:
+        return ""
+    return f"{condition['parent']} = {', '.join(map(str, condition['values']))}"
 
 
 def _figure(study: Study, kind: str) -> bytes:

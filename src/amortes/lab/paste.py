@@ -98,7 +98,7 @@ def _columns(header: Sequence[str], space: Space, value: str) -> dict[str, int]:
             if place is not None and place not in found.values():
                 found[name] = place
                 break
-    missing = [name for name in space.free if name not in found]
+    missing = [name for name in space.free if name not in found and name not in space.conditions]
     if "value" not in found:
         missing.append(value or "value")
     if missing:

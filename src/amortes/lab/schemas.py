@@ -22,7 +22,7 @@ def decimal(value: Any) -> Any:
     """Text as typed into a form, also with a decimal comma, as a number; else as it is."""
     if not isinstance(value, str):
         return value
-    text = value.strip()
+    text = value.strip().replace("−", "-")
     if text.count(",") == 1 and "." not in text:
         text = text.replace(",", ".")
     return text or None
@@ -43,15 +43,25 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class When(Strict):
+    """A parameter matters only if another one has one of these values."""
+
+    parameter: Name
+    values: Annotated[list[Choice], Field(min_length=1, max_length=100)]
+
+
 class FloatParameter(Strict):
     """A number with decimals."""
 
     type: Literal["float"]
     name: Name
     unit: Unit = ""
+    when: When | None = None
     low: Number
     high: Number
     log: bool = False
+    step: Number | None = None
+    """Between values that can be set."""
 
 
 class IntParameter(Strict):
@@ -60,9 +70,11 @@ class IntParameter(Strict):
     type: Literal["int"]
     name: Name
     unit: Unit = ""
+    when: When | None = None
     low: Whole
     high: Whole
     log: bool = False
+    step: Whole | None = None
 
 
 class ChoiceParameter(Strict):
@@ -71,6 +83,7 @@ class ChoiceParameter(Strict):
     type: Literal["categorical", "ordinal"]
     name: Name
     unit: Unit = ""
+    when: When | None = None
     choices: Annotated[list[Choice], Field(max_length=100)]
 
 
@@ -80,6 +93,7 @@ class FixedParameter(Strict):
     type: Literal["fixed"]
     name: Name
     unit: Unit = ""
+    when: When | None = None
     value: Choice
 
 

@@ -6,6 +6,7 @@ is being computed.
 """
 
 import contextlib
+import functools
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -18,11 +19,14 @@ from amortes.files import write_text
 from amortes.lab import journal
 from amortes.lab.about import About, about_path, read_about
 from amortes.lab.errors import ChangedError, ConflictError, NotFoundError, ReadOnlyError
+from amortes.lab.foreign import readable
 from amortes.lab.locks import alone_with, in_use
 from amortes.optimiser.insight import Goal
 from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.space import Space
+from amortes.optimiser.state import fingerprint
 from amortes.optimiser.trials import Trial
+from amortes.pretrained import load_pretrained, names
 
 T = TypeVar("T")
 Change = tuple[Optimizer, About, T]
@@ -48,6 +52,8 @@ class Snapshot:
     """When the run was written, in seconds of the epoch."""
     undo: str | None
     """What can be taken back."""
+    lacks: list[str]
+    """What only its program has, so that only that can go on with it."""
 
     def trial(self, number: int) -> Trial:
         """A trial by its number."""
@@ -142,7 +148,7 @@ class Study:
                 raise ConflictError("There is nothing to undo.")
             state = journal.reverted(optimizer.state, entries[-1])
             self._forget()
-            restored = Optimizer.from_state(state)
+            restored = reopened(state)
             # The run first: with the shorter list of entries alone, nothing could be undone.
             write_text(self.path, _text(state))
             self._write_about(about.model_copy(update={"undo": entries[:-1]}))
@@ -158,8 +164,12 @@ class Study:
         """Make the run of a program one of the lab's."""
         with self._lock, alone_with(self.path):
             snapshot = self._refresh()
+            if snapshot.lacks:
+                raise ReadOnlyError(
+                    f"This run has {' and '.join(snapshot.lacks)}, which its file cannot hold: go "
+                    f"on with it in its program."
+                )
             if not snapshot.owned:
-                self._refuse_unless_whole()
                 self._write_about(snapshot.about)
             return self._refresh()
 
@@ -205,8 +215,9 @@ class Study:
         content, beside = self.path.read_bytes(), about_path(self.path)
         known = beside.read_bytes() if beside.exists() else b""
         about = read_about(known, beside) if known else About(name=_plain_name(self.path))
+        lacks: list[str] = []
         if optimizer is None:
-            optimizer = _load(content, self.path)
+            optimizer, lacks = _load(content, self.path)
         undo = journal.usable(about.undo, content)
         self._forget()
         self._signature, self._optimizer = signature, optimizer
@@ -214,23 +225,16 @@ class Study:
             id=self.id,
             version=journal.digest(content + b"\0" + known),
             about=about,
-            owned=bool(known),
+            owned=bool(known) and not lacks,
             space=optimizer.space,
             goal=optimizer.goal,
             acquisition=optimizer.state["acquisition"],
             trials=optimizer.trials,
             modified=self.path.stat().st_mtime,
             undo=undo[-1].label if undo else None,
+            lacks=lacks,
         )
         return self._snapshot
-
-    def _refuse_unless_whole(self) -> None:
-        assert self._optimizer is not None
-        if self._optimizer.state["cost_function"]:
-            raise ReadOnlyError(
-                "This run has a cost function in Python, which its file cannot hold; go on with it "
-                "there."
-            )
 
     def _sign(self) -> Signature:
         return tuple(_stamp(path) for path in (self.path, about_path(self.path)))
@@ -241,16 +245,29 @@ def _text(state: dict[str, Any]) -> str:
     return json.dumps(state, indent=2) + "\n"
 
 
-def _load(content: bytes, path: Path) -> Optimizer:
+def reopened(state: dict[str, Any]) -> Optimizer:
+    """The optimiser of a state, with the network that it had."""
+    return Optimizer.from_state(state, network=_network(state["network"]))
+
+
+def _load(content: bytes, path: Path) -> tuple[Optimizer, list[str]]:
+    """The optimiser in a file, and what only its program has."""
     try:
-        state = json.loads(content)
-        costly = isinstance(state, dict) and state.get("cost_function") is True
-        # Only to look at: with a cost function nothing is asked for.
-        return Optimizer.from_state(state, cost=(lambda config: 1.0) if costly else None)
+        state, lacks = readable(json.loads(content))
+        digest = state.get("network") if isinstance(state, dict) else None
+        # Only to look at: with a cost function nothing is asked for here.
+        cost = (lambda config: 1.0) if "a cost function" in lacks else None
+        return Optimizer.from_state(state, network=_network(str(digest)), cost=cost), lacks
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise FileError(f"{path} is not valid JSON ({error}).") from None
     except AmortesError as error:
         raise FileError(f"{path}: {error}") from None
+
+
+@functools.cache
+def _network(digest: str) -> str | None:
+    """The name of the network with this fingerprint; None, the default, if none comes with us."""
+    return next((n for n in names() if fingerprint(load_pretrained(n)[0]) == digest), None)
 
 
 def _plain_name(path: Path) -> str:

@@ -4,7 +4,10 @@ import math
 from typing import Any
 
 from amortes.optimiser.choices import Choices
+from amortes.optimiser.constraints import Linear
 from amortes.optimiser.explanation import Explanation
+from amortes.optimiser.expression import Expression
+from amortes.optimiser.numeric import Int
 from amortes.optimiser.parameter import Parameter
 from amortes.optimiser.space import Space
 
@@ -41,19 +44,34 @@ def range_text(parameter: Parameter) -> str:
         return ", ".join(number_text(choice) for choice in parameter.choices)
     low, high = getattr(parameter, "low", None), getattr(parameter, "high", None)
     text = f"{number_text(low)} to {number_text(high)}"
+    step = getattr(parameter, "step", None)
+    if step is not None and not (isinstance(parameter, Int) and step == 1):
+        text += f" in steps of {number_text(step)}"
     return text + ", by orders of magnitude" * bool(getattr(parameter, "log", False))
 
 
 def constraint_text(space: Space) -> list[str]:
-    """The constraints as formulas."""
-    return [
-        " + ".join(
-            (f"{number_text(a)} × {name}" if a != 1 else name)
-            for name, a in constraint.coefficients.items()
-        ).replace("+ −", "− ")
-        + f" ≤ {number_text(constraint.upper)}"
-        for constraint in space.constraints
-    ]
+    """The constraints as formulas, as `formula` reads them."""
+    texts = []
+    for constraint in space.constraints:
+        if isinstance(constraint, Linear):
+            terms = [
+                name if a == 1 else f"{number_text(a, 12)} * {name}"
+                for name, a in constraint.coefficients.items()
+            ]
+            left = " + ".join(terms).replace("+ −", "− ")
+            texts.append(f"{left} ≤ {number_text(constraint.upper, 12)}")
+        elif isinstance(constraint, Expression):
+            texts.append(constraint.text)
+    return texts
+
+
+def condition_text(space: Space, name: str) -> str:
+    """When a parameter matters; nothing if it always does."""
+    condition = space.conditions.get(name)
+    if condition is None:
+        return ""
+    return f"if {condition.parent} is {' or '.join(number_text(v) for v in condition.values)}"
 
 
 def reason_text(explanation: Explanation, kind: str) -> str:
@@ -97,9 +115,9 @@ def worth_text(gain: float, spread: float, unit: str, n: int) -> tuple[str, str]
     if share < SMALL:
         return "maybe", (
             f"Improvements are getting small: the next experiment is expected to bring {amount}, "
-            f"{share:.1%} of the spread of the results. Go on if that is worth its cost."
+            f"{100 * share:.1f} % of the spread of the results. Go on if that is worth its cost."
         )
     return "yes", (
-        f"Worth going on: the next experiment is expected to improve the best by {amount}, "
-        f"{share:.0%} of the spread of the results."
+        f"The next experiment is expected to improve the best by {amount}, {100 * share:.0f} % of "
+        f"the spread of the results."
     )

@@ -1,4 +1,6 @@
-"""Constraints that are known before anything is evaluated: `Linear`, and functions (`Allowed`).
+"""Constraints that are known before anything is evaluated.
+
+`Linear`; a text (`Expression`), which files can have; a function (`Allowed`), which they cannot.
 
     a_1 v_1 + ... + a_k v_k <= upper
 
@@ -16,6 +18,7 @@ import torch
 from torch import Tensor
 
 from amortes.errors import ConfigError, shown
+from amortes.optimiser.expression import Expression
 from amortes.optimiser.numeric import Numeric, finite
 from amortes.optimiser.parameter import Parameter, text
 
@@ -77,6 +80,11 @@ class Linear:
                 f"Linear: the terms of {self.to_dict()} are up to {size:g}; at most {LARGEST:g} is "
                 f"supported. Divide the coefficients and upper by the same number."
             )
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The parameters it is about."""
+        return frozenset(self.coefficients)
 
     def excess(self, values: Mapping[str, Tensor]) -> Tensor:
         """Left side less `upper` for values of any one shape: positive where violated."""
@@ -142,7 +150,7 @@ class Allowed:
             ) from error
 
 
-Constraint = Linear | Allowed
+Constraint = Linear | Expression | Allowed
 
 
 def rows_in_cube(

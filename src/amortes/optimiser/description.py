@@ -9,6 +9,7 @@ from amortes.errors import ConfigError, shown
 from amortes.optimiser.choices import Categorical, Ordinal
 from amortes.optimiser.conditions import Condition
 from amortes.optimiser.constraints import Linear
+from amortes.optimiser.expression import Expression
 from amortes.optimiser.numeric import Float, Int
 from amortes.optimiser.parameter import Parameter, plain
 
@@ -91,9 +92,11 @@ def _entry(name: str, description: Mapping[str, Any]) -> Any:
         raise ConfigError(f"{name}: {error}") from None
 
 
-def _constraint(description: Mapping[str, Any]) -> Linear:
+def _constraint(description: Mapping[str, Any]) -> Linear | Expression:
     if "function" in description:
         raise ConfigError(
             f"constraints: a file cannot have the function {description['function']}. {AGAIN}"
         )
+    if "expression" in description:
+        return Expression(description["expression"])
     return Linear(**description)

@@ -59,6 +59,8 @@ def sample(space: Space, n: int, generator: torch.Generator, fixed: Fixed | None
     misses = 0
     while sum(map(len, blocks)) < n:
         size = max(n, BLOCK) if space.constraints else n
+        if _calls(space):
+            size = max(n, min(64 << len(blocks), BLOCK))
         if misses >= RARE and len(space.rows[0]):
             seed = int(torch.randint(1 << 62, (1,), generator=generator))
             X = next(_walks(space, size, seed, fixed))
@@ -139,9 +141,13 @@ def _fix(X: Tensor, fixed: Fixed) -> Tensor:
     return X
 
 
+def _calls(space: Space) -> bool:
+    """Whether every draw is a call of a user's function."""
+    return any(not function.vectorized for function in space.functions)
+
+
 def _patience(space: Space) -> int:
-    calling = any(not function.vectorized for function in space.functions)
-    return PATIENCE_CALLING if calling else PATIENCE
+    return PATIENCE_CALLING if _calls(space) else PATIENCE
 
 
 def _check_patience(misses: int, space: Space) -> None:

@@ -204,7 +204,10 @@ def _judged(
     with torch.no_grad():
         pending = ledger.points("pending")
         aware = model.with_pending(pending).fitted if len(pending) else fitted
-        information, improvement = float(aware.score("jes", x)), float(fitted.score("ei", x))
+        information, improvement = (
+            float(aware.score("jes", x)),
+            float(fitted.expected_improvement(x)),
+        )
         best = sign * float((sign * fitted.posterior_mean(ledger.points("done"))).max())
         everywhere = fitted.posterior_mean(sample(space, CONFIGS, generator(suggester.seed)))
         sd = float(fitted.latent(x).sd)

@@ -14,6 +14,7 @@ from amortes.errors import DataError, shown
 from amortes.optimiser.explanation import Explanation, explain
 from amortes.optimiser.importance import importance
 from amortes.optimiser.parameter import copied
+from amortes.optimiser.plots.plots import Plots
 from amortes.optimiser.prediction import Prediction, check_level, predict
 from amortes.optimiser.recommendation import Recommendation
 from amortes.optimiser.space import Config, Space
@@ -32,7 +33,6 @@ from amortes.random import generator
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 LARGEST_LOG = math.log(sys.float_info.max)
 
@@ -159,6 +159,17 @@ class Insight:
             )
 
     @on_cpu()
+    def gains(self, configs: Sequence[Point]) -> list[float]:
+        """What evaluating each config is worth by the acquisition of the run; `ask` goes by it.
+
+        Nats of information about the optimum (pes, mes, jes) or expected improvement, weighed by
+        the chance of success and the cost, given the trials under way.
+        """
+        plain = [point.config if isinstance(point, Trial) else point for point in configs]
+        with self._lock:
+            return self._suggester.gains(self.space.encode_all(plain)).tolist()
+
+    @on_cpu()
     def expected_gain(self) -> float:
         """The largest expected improvement any config offers, in the units of the values.
 
@@ -167,24 +178,14 @@ class Insight:
         with self._lock:
             model = self._suggester.model()
             found = model.search(model.gain("logei"), seed=self._suggester.seed_for("gain"))
-            return math.exp(min(found.value, LARGEST_LOG))
+            return float(model.expected_improvement(found.x[None]))
 
-    @on_cpu()
-    def plot(self) -> "Figure":
-        """A figure: the values told, and the predictive along each parameter."""
-        # Matplotlib takes as long to import as everything of ours together.
-        from amortes.optimiser.figure import draw_run
-
-        with self._lock:
-            if not self._ledger.having("done"):
-                return draw_run(self.trials, maximise=self.goal == "maximize", space=self.space)
-            return draw_run(
-                self.trials,
-                maximise=self.goal == "maximize",
-                space=self.space,
-                fitted=self._suggester.model().fitted,
-                recommended=self.recommend().config,
-            )
+    @property
+    def plot(self) -> Plots:
+        """Figures: `plot()` is one page; `plot.convergence()`, `plot.slices()`,
+        `plot.contour(x, y)`, `plot.importance()`, `plot.parallel()` and `plot.gain()` are others.
+        """
+        return Plots(self)
 
     @property
     def _now(self) -> tuple[int, int]:

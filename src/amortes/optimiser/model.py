@@ -67,6 +67,12 @@ class Model:
 
         return score
 
+    @torch.no_grad()
+    def expected_improvement(self, X: Tensor) -> Tensor:
+        """Of the objective at points `m x d`, in its units, weighed by chance of success: `m`."""
+        improvement = self.fitted.expected_improvement(X)
+        return improvement if self._success is None else improvement * self._success(X).exp()
+
     def value(self, X: Tensor) -> Tensor:
         """Expected utility of points `m x d`: `m`.
 

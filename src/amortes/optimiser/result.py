@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amortes.optimiser.optimizer import Optimizer
+from amortes.optimiser.plots.plots import Plots
 from amortes.optimiser.space import Config
 from amortes.optimiser.summary import aligned, count_trials, describe_space
 from amortes.optimiser.table import to_frame
@@ -13,7 +14,7 @@ from amortes.optimiser.trials import Trial
 if TYPE_CHECKING:
     import pandas as pd
 
-NEXT = "result.optimizer.recommend(), result.optimizer.plot(), or minimize with more trials"
+NEXT = "result.plot(), result.optimizer.recommend(), or minimize with more trials"
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,6 +33,11 @@ class Result:
     """To go on with, or for `recommend()`, `importance()`, `plot()` and `save()`."""
     message: str
     """Why the run ended."""
+
+    @property
+    def plot(self) -> Plots:
+        """Figures of the run: `plot()`, `plot.convergence()` and so on; see `Optimizer.plot`."""
+        return self.optimizer.plot
 
     def to_frame(self) -> "pd.DataFrame":
         """The trials as a pandas DataFrame; see `Optimizer.to_frame`."""

@@ -22,6 +22,7 @@ from amortes.errors import ConfigError, DataError, shown
 from amortes.optimiser.conditions import count
 from amortes.optimiser.constraints import Allowed, Constraint, Linear, rows_in_cube
 from amortes.optimiser.description import describe, parsed
+from amortes.optimiser.expression import Expression
 from amortes.optimiser.layout import Config, Layout
 from amortes.optimiser.numeric import Numeric
 
@@ -36,12 +37,13 @@ FEW = 1024
 class Space(Layout):
     """Parameters and constants by name; constraints between them; or the only configs there are.
 
-    constraints: `Linear`, or functions of the config that say whether it is allowed; see `Allowed`.
+    constraints: `Linear`; texts such as "layers * width <= 512" (`expression`); or functions of the
+        config that say whether it is allowed (`Allowed`).
     pool: a list of configs; those that violate a constraint are left out.
     conditions: what the branches of a `Categorical` become; see `conditions`.
     """
 
-    constraints: Sequence[Constraint | Callable[[Config], bool]] = ()
+    constraints: Sequence[Constraint | str | Callable[[Config], bool]] = ()
     pool: Sequence[Mapping[str, Any]] | None = None
     _members: dict[tuple[float, ...], Config] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -57,7 +59,8 @@ class Space(Layout):
         constraints: Any = self.constraints
         if not isinstance(constraints, Sequence) or isinstance(constraints, str):
             raise ConfigError(
-                f"constraints: expected a list of Linear or functions, not {shown(constraints)}."
+                f"constraints: expected a list of Linear, texts or functions, not "
+                f"{shown(constraints)}."
             )
         checked: list[Constraint] = []
         for constraint in constraints:
@@ -66,12 +69,17 @@ class Space(Layout):
                 linear = constraint.given(lasting)
                 linear.check(self.free)
                 checked.append(linear)
+            elif isinstance(constraint, str | Expression):
+                text = constraint if isinstance(constraint, str) else constraint.text
+                expression = Expression(text)
+                expression.check(self._arrays(torch.full((1, self.d), 0.5, dtype=torch.float64)))
+                checked.append(expression)
             elif isinstance(constraint, Allowed) or callable(constraint):
                 is_function = not isinstance(constraint, Allowed)
                 checked.append(Allowed(constraint) if is_function else constraint)
             else:
                 raise ConfigError(
-                    f"constraints: expected Linear(...) or a function of the config, not "
+                    f"constraints: expected Linear(...), a text or a function of the config, not "
                     f"{shown(constraint)}."
                 )
         return tuple(checked)
@@ -106,17 +114,18 @@ class Space(Layout):
             index = allowed.nonzero().flatten()
             if not len(index):
                 break
-            if constraint.vectorized:
-                fine = constraint.mask(self._arrays(X[index]), len(index)).tolist()
+            if isinstance(constraint, Allowed) and not constraint.vectorized:
+                fine = torch.tensor([constraint.allows(self.decode(x)) for x in X[index]])
             else:
-                fine = [constraint.allows(self.decode(x)) for x in X[index]]
-            allowed[index] = torch.tensor(fine)
+                mask = constraint.mask(self._arrays(X[index]), len(index))
+                fine = self._or_inactive(torch.from_numpy(mask.copy()), constraint, X[index])
+            allowed[index] = fine
         return allowed
 
     @cached_property
-    def functions(self) -> list[Allowed]:
-        """The constraints that are functions."""
-        return [c for c in self.constraints if isinstance(c, Allowed)]
+    def functions(self) -> list[Expression | Allowed]:
+        """The constraints that are texts or functions."""
+        return [c for c in self.constraints if isinstance(c, Expression | Allowed)]
 
     @cached_property
     def _linear(self) -> list[Linear]:
@@ -127,18 +136,23 @@ class Space(Layout):
         allowed = torch.ones(len(X), dtype=torch.bool)
         if not self._linear:
             return allowed
-        active = self.active(X)
         values = {
             name: p.natural(X[:, self.places[name].start])
             for name, p in self.free.items()
             if isinstance(p, Numeric)
         }
         for constraint in self._linear:
-            fine = constraint.excess(values) <= 0
-            for name in constraint.coefficients.keys() & active.keys():
-                fine |= ~active[name]
-            allowed &= fine
+            allowed &= self._or_inactive(constraint.excess(values) <= 0, constraint, X)
         return allowed
+
+    def _or_inactive(self, fine: Tensor, constraint: Constraint, X: Tensor) -> Tensor:
+        """Where a constraint is satisfied, or about a parameter that is inactive: `n`, bool."""
+        if isinstance(constraint, Allowed) or not constraint.names & self.conditions.keys():
+            return fine
+        for name, active in self.active(X).items():
+            if name in constraint.names:
+                fine = fine | ~active
+        return fine
 
     def _arrays(self, X: Tensor) -> dict[str, Any]:
         """Values by name, `n` each, of points of configs; constants as they are."""
@@ -158,13 +172,14 @@ class Space(Layout):
         if not bool(self._within(X)):
             return False
         for constraint in self.functions:
-            if constraint.vectorized:
+            if isinstance(constraint, Allowed) and not constraint.vectorized:
+                fine = constraint.allows(dict(checked))
+            else:
                 arrays = self._arrays(X)
                 numbers = [k for k in checked if isinstance(self.parameters[k], Numeric)]
                 arrays.update({name: np.array([checked[name]]) for name in numbers})
-                fine = bool(constraint.mask(arrays, 1)[0])
-            else:
-                fine = constraint.allows(dict(checked))
+                mask = torch.from_numpy(constraint.mask(arrays, 1).copy())
+                fine = bool(self._or_inactive(mask, constraint, X))
             if not fine:
                 return False
         return True
@@ -233,9 +248,7 @@ class Space(Layout):
         parameters, conditions = describe(self.parameters, self.conditions)
         return {
             "parameters": parameters,
-            "constraints": [
-                c.to_dict() for c in self.constraints if isinstance(c, Linear | Allowed)
-            ],
+            "constraints": [c.to_dict() for c in self.constraints if isinstance(c, Constraint)],
             "pool": None if self.pool is None else [self.to_json(config) for config in self.pool],
             "conditions": conditions,
         }

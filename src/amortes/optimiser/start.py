@@ -28,9 +28,10 @@ def entries(start: Start, space: Space) -> Iterable[Any]:
     try:
         if isinstance(given, bytes | Mapping):
             raise TypeError
-        return iter(given)
+        one_by_one: Iterable[Any] = iter(given)
     except TypeError:
         raise DataError(
             f"start: expected a list of (config, value), Trials or configs, a DataFrame or a "
             f"file of results, not {shown(given)}."
         ) from None
+    return one_by_one

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from amortes.acquisition.pool import is_among
@@ -96,6 +97,14 @@ class Suggester:
                 LOG.info("fitted to %d results", len(self.ledger.having("done")))
             self._models[bool(under_way)] = kept = (key, model)
         return kept[1]
+
+    @single_thread()
+    def gains(self, X: Tensor) -> Tensor:
+        """The gain of evaluating points, `m x d -> m`, without its logarithm."""
+        model = self.model(pending=True)
+        with torch.no_grad():
+            gains = model.gain(self.acquisition, self._weight_of_cost())(X)
+        return gains.exp() if model.acquisition(self.acquisition) == "logei" else gains
 
     def __getstate__(self) -> dict[str, Any]:
         # What was fitted is fitted again, and some of it is no data.

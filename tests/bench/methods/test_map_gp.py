@@ -11,7 +11,7 @@ def factory(acquisition: str) -> MethodFactory:
     return lambda problem, seed: MapGP(problem, seed, acquisition)
 
 
-@pytest.mark.parametrize("acquisition", ["logei", "gibbon"])
+@pytest.mark.parametrize("acquisition", ["logei", "lognei", "gibbon"])
 def test_conduct(acquisition: str) -> None:
     check_conduct(factory(acquisition), Quadratic(2), near=0.1)
 

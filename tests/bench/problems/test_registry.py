@@ -2,24 +2,36 @@ from pathlib import Path
 
 import pytest
 
-from amortes.bench.problems.registry import PROBLEMS, make_problem
+from amortes.bench.problems.registry import FAMILIES, PROBLEMS, family_of, make_problem
 from amortes.errors import ConfigError
 
 
 def test_problems_by_name(folder: Path) -> None:
-    assert len(PROBLEMS) == len(set(PROBLEMS)) == 7 + 7 + 5 + 32 + 3
+    assert len(PROBLEMS) == len(set(PROBLEMS)) == sum(map(len, FAMILIES.values()))
+    assert len(FAMILIES["synthetic"]) == 7 + 7
+    assert len(FAMILIES["hpob"]) == 32
     for name in (
         "branin-noise0.5",
         "ackley5-near",
         "lcbench-segment",
         "hpob-5971-43",
         "sklearn-mlp-wine",
+        "classic-levy5",
+        "classic-levy5-noisy",
+        "design-spring",
+        "hpobench-kc1",
+        "chem-penicillin",
     ):
         problem = make_problem(name)
         assert problem.name == name
+        assert problem.family == family_of(name)
         assert problem.d >= 1
 
 
 def test_unknown_names_are_explained() -> None:
     with pytest.raises(ConfigError, match=r"no problem 'rosenbrock'; there are branin"):
         make_problem("rosenbrock")
+
+
+def test_names_that_are_not_listed_are_functions_of_a_prior() -> None:
+    assert family_of("robust-0123abcd-d2-noise0.02-f0") == "prior"

@@ -1,9 +1,44 @@
-from amortes.optimiser.plots.picture import Picture
+import pytest
+from matplotlib.lines import Line2D
+
+from amortes.optimiser.plots.picture import Picture, label
+from amortes.optimiser.plots.style import STYLES
 
 
 def test_notebooks_get_an_image() -> None:
-    picture = Picture(2.0, 1.0)
+    picture = Picture(2.0, 1.0, STYLES["dark"])
     picture.subplots().plot([0, 1], [0, 1])
     image = picture._repr_png_()
     assert image.startswith(b"\x89PNG")
     assert int.from_bytes(image[16:20]) == 220  # pixels across
+
+
+@pytest.mark.parametrize("count", [1, 3, 7, 12])
+def test_legends_are_inside_the_figure_and_cover_no_axes(count: int) -> None:
+    picture = Picture(6.0, 4.0, STYLES["light"])
+    ax = picture.subplots()
+    handles = [Line2D([], [], label=f"{i}: " + "a long label" * (1 + i % 3)) for i in range(count)]
+    picture.legend_above([*handles, *handles])
+    picture.draw_without_rendering()
+    (legend,) = picture.legends
+    assert len(legend.get_texts()) == count
+    box = legend.get_window_extent()
+    assert box.y0 >= ax.get_window_extent().y1
+    assert box.x1 <= picture.bbox.x1
+    assert box.y1 <= picture.bbox.y1
+
+
+def test_no_legend_of_nothing() -> None:
+    picture = Picture(2.0, 1.0, STYLES["light"])
+    picture.legend_above([])
+    assert picture.legends == []
+
+
+def test_labels() -> None:
+    assert label("lr") == "lr"
+    assert label("$x$") == r"\$x\$"
+    assert label("a\nb\ud800") == "a b?"
+    long = label("one" + "x" * 100 + "two")
+    assert len(long) == 30
+    assert long.startswith("one")
+    assert long.endswith("two")

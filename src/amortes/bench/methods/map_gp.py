@@ -7,6 +7,8 @@ and at least 1e-4, on standardised y. Fitted by `fit_gpytorch_mll`.
 
 map-logei   analytic LogEI over the best posterior mean at an observed point. With noise the best
             observation would be a lucky draw.
+map-lognei  `qLogNoisyExpectedImprovement` over all observed points, for noise
+botorch     what a careful user takes: map-lognei if there is noise, else map-logei
 map-gibbon  `qLowerBoundMaxValueEntropy` with `SAMPLES` maxima (Gumbel approximation)
 map-jes     `qJointEntropySearch` with `SAMPLES` optima from `get_optimal_samples`
 
@@ -16,6 +18,7 @@ Needs the extra `botorch`.
 from botorch.acquisition import (
     AcquisitionFunction,
     LogExpectedImprovement,
+    qLogNoisyExpectedImprovement,
     qLowerBoundMaxValueEntropy,
 )
 from botorch.acquisition.joint_entropy_search import qJointEntropySearch
@@ -41,7 +44,7 @@ SAMPLES = 64
 
 
 class MapGP(ModelBased[SingleTaskGP]):
-    """One run with the acquisition logei, gibbon or jes."""
+    """One run with the acquisition logei, lognei, gibbon or jes."""
 
     def __init__(self, problem: Problem, seed: int, acquisition: str) -> None:
         super().__init__(problem, seed)
@@ -66,6 +69,8 @@ class MapGP(ModelBased[SingleTaskGP]):
     def _acquisition(self, model: SingleTaskGP, X: Tensor) -> AcquisitionFunction:
         if self.acquisition == "logei":
             return LogExpectedImprovement(model, evaluate(posterior_mean(model), X).max())
+        if self.acquisition == "lognei":
+            return qLogNoisyExpectedImprovement(model, X_baseline=X, prune_baseline=True)
         if self.acquisition == "gibbon":
             points = candidates(self.d, self.pool)
             return qLowerBoundMaxValueEntropy(model, points, num_mv_samples=SAMPLES)

@@ -19,7 +19,9 @@ METHODS: dict[str, str] = {
     "ei": "ours: expected improvement",
     "logei": "ours: its logarithm",
     "random": "uniform random points",
+    "botorch": "map-lognei if the problem has noise, else map-logei",
     "map-logei": "MAP Gaussian process (BoTorch), LogEI",
+    "map-lognei": "MAP Gaussian process (BoTorch), noisy LogEI",
     "map-gibbon": "MAP Gaussian process (BoTorch), max-value entropy search (GIBBON)",
     "map-jes": "MAP Gaussian process (BoTorch), joint entropy search, 64 optima",
     "fb-ei": "fully Bayesian Gaussian process (NUTS, the paper's prior), EI",
@@ -29,6 +31,7 @@ METHODS: dict[str, str] = {
     "fb-pes": "fully Bayesian Gaussian process (NUTS, the paper's prior), PES",
     "optuna-tpe": "Optuna's tree-structured Parzen estimator",
     "optuna-gp": "Optuna's Gaussian process",
+    "hebo": "HEBO: Gaussian process on power-transformed results, MACE",
     "smac-bb": "SMAC's Gaussian process (BlackBoxFacade)",
     "smac-hpo": "SMAC's random forest (HyperparameterOptimizationFacade)",
 }
@@ -51,10 +54,13 @@ def method_factory(name: str) -> MethodFactory:
     except ImportError as error:
         if (error.name or "").startswith("amortes"):
             raise
-        extras = "bench,smac" if kind.startswith("smac") else "bench"
+        extras = {"smac": "bench,smac", "hebo": "hebo"}.get(kind.partition("-")[0], "bench")
+        command = f"pip install 'amortes[{extras}]'"
+        if kind == "hebo":  # its metadata ask for versions that nothing else works with
+            command += " && pip install --no-deps HEBO==0.3.6"
         raise MissingExtraError(
             f"method {name!r} needs {error.name or 'a package'}, which is not installed: "
-            f"`pip install 'amortes[{extras}]'`."
+            f"`{command}`."
         ) from error
 
 
@@ -71,10 +77,16 @@ def _other(kind: str) -> MethodFactory:
         from amortes.bench.methods.random_search import RandomSearch
 
         return RandomSearch
-    if family == "map":
+    if family in ("map", "botorch"):
         from amortes.bench.methods.map_gp import MapGP
 
-        return lambda problem, seed: MapGP(problem, seed, variant)
+        return lambda problem, seed: MapGP(
+            problem, seed, variant or ("lognei" if problem.noise_sd else "logei")
+        )
+    if family == "hebo":
+        from amortes.bench.methods.hebo import HeboMethod
+
+        return HeboMethod
     if family == "fb":
         from amortes.bench.methods.fully_bayesian import FullyBayesian
 

@@ -31,6 +31,7 @@ NAMES = tuple(f"hpob-{space}-{task}" for space, tasks in TASKS.items() for task 
 class HPOB(Problem):
     """A pool of evaluated configurations, by a name such as `hpob-5971-9970`."""
 
+    family = "hpob"
     noise_sd = 0.0
     pool: Tensor
 

@@ -59,6 +59,7 @@ HIGHEST = {
 class LCBench(Problem):
     """Accuracy in per cent as a function of seven hyperparameters; by name, see `TASKS`."""
 
+    family = "lcbench"
     noise_sd = 0.0
     d = len(LOW)
 

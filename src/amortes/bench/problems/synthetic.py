@@ -39,6 +39,8 @@ NOISY = re.compile(r"(?P<base>[a-z0-9-]+?)-noise(?P<sd>\d+(\.\d+)?)")
 class Synthetic(Problem):
     """One of `FUNCTIONS`, by name; with `-noise<sd>` after it, under another noise."""
 
+    family = "synthetic"
+
     def __init__(self, name: str) -> None:
         self.name = name
         base = name

@@ -51,10 +51,16 @@ function parameter(row) {
   const get = (field) => row.querySelector(`[data-field=${field}]`).value.trim();
   const type = get("type");
   const made = { type, name: get("name") };
+  if (get("when")) {
+    const [name, ...rest] = get("when").split("=");
+    const values = rest.join("=").split(",").map((part) => part.trim()).filter(Boolean);
+    made.when = { parameter: name.trim(), values: values.every(isNumber) ? values.map(asNumber) : values };
+  }
   if (type !== "categorical") made.unit = get("unit");
   if (type === "float" || type === "int") {
     made.low = get("low");
     made.high = get("high");
+    if (get("step")) made.step = get("step");
     made.log = row.querySelector("[data-field=log]").checked;
   } else if (type === "fixed") {
     made.value = isNumber(get("value")) ? asNumber(get("value")) : get("value");
@@ -78,7 +84,7 @@ function fieldAt(at) {
   const parts = at.split(".");
   if (parts[0] === "parameters" && parts.length > 1) {
     const row = list.children[Number(parts[1])];
-    return row?.querySelector(`[data-field=${parts[2] || "name"}]`) || row?.querySelector("[data-field=name]");
+    return row?.querySelector(`[data-field="${parts[2] || "name"}"]`) || row?.querySelector("[data-field=name]");
   }
   return form.querySelector(`[data-at="${parts[0]}"]`);
 }
@@ -93,7 +99,7 @@ function explain(error) {
     if (field) {
       mark(field, problem.message);
       field.closest("details")?.setAttribute("open", "");
-      first ||= field;
+      if (!first || field.compareDocumentPosition(first) & Node.DOCUMENT_POSITION_FOLLOWING) first = field;
     } else if (note) {
       note.textContent = problem.message;
       note.hidden = false;
@@ -189,3 +195,4 @@ if (filled) {
   addParameter();
 }
 document.getElementById("name").focus();
+window.labIsReady();

@@ -1,1 +1,2 @@
 document.getElementById("print").addEventListener("click", () => print());
+window.labIsReady();

@@ -14,9 +14,9 @@ const version = () => document.getElementById("headline").dataset.version;
 for (const place of document.querySelectorAll(".origin")) place.textContent = location.origin;
 
 // The parts of the page that change with the study; what is being typed stays.
-async function refresh() {
-  const response = await fetch(`/studies/${id}/board`);
-  if (!response.ok) return;
+async function refresh({ busy = null } = {}) {
+  const response = await fetch(`/studies/${id}/board`).catch(() => null);
+  if (!response?.ok) return;
   const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
   const drafts = new Map();
   for (const input of root.querySelectorAll("#next input, #next textarea, #next select")) {
@@ -26,7 +26,7 @@ async function refresh() {
   }
   const open = [...root.querySelectorAll("details[open]")].map((details) => details.id);
   const focused = document.activeElement?.id;
-  const lost = [...drafts.keys()].filter((key) => key.startsWith("value-") && !fresh.getElementById(key));
+  const lost = [...drafts.keys()].filter((key) => key.startsWith("value-") && key !== `value-${busy}` && !fresh.getElementById(key));
   const kept = ["recommended", "worth"].map((key) => [key, document.getElementById(key)?.innerHTML]);
   for (const key of ["headline", "next", "results"]) document.getElementById(key).replaceWith(fresh.getElementById(key));
   for (const [key, html] of kept) if (html && document.getElementById(key)) document.getElementById(key).innerHTML = html;
@@ -44,8 +44,9 @@ async function refresh() {
 }
 
 async function follow() {
-  const response = await fetch(api, tag ? { headers: { "If-None-Match": tag } } : {});
-  if (response.status === 304 || !response.ok) return;
+  const response = await fetch(api, tag ? { headers: { "If-None-Match": tag } } : {}).catch(() => null);
+  document.getElementById("offline").hidden = response !== null && response.status !== 401;
+  if (!response?.ok) return;
   tag = response.headers.get("ETag");
   study = await response.json();
   if (study.version !== version() || (study.owned && !study.in_use) !== (document.getElementById("headline").dataset.editable === "true")) await refresh();
@@ -83,7 +84,7 @@ async function pair() {
 }
 
 async function poll() {
-  if (!document.hidden) await follow().catch(() => {});
+  if (!document.hidden) await follow().catch(console.error);
   setTimeout(poll, POLL);
 }
 
@@ -92,8 +93,9 @@ function configOf(form, { onlyIfChanged = false } = {}) {
   let changed = false;
   for (const input of form.querySelectorAll("[data-config]")) {
     const select = input.tagName === "SELECT";
-    changed ||= select ? !input.selectedOptions[0].defaultSelected : input.value !== input.defaultValue;
-    config[input.dataset.config] = select ? JSON.parse(input.value) : input.value;
+    const other = select ? !input.selectedOptions[0].defaultSelected : input.value !== input.defaultValue;
+    changed ||= other;
+    config[input.dataset.config] = select ? JSON.parse(input.value) : other ? input.value : input.dataset.exact ?? "";
   }
   return onlyIfChanged && !changed ? undefined : config;
 }
@@ -121,8 +123,9 @@ function explain(form, error) {
   }
   if (!error.problems.length) rest.push(error.message);
   const note = form.querySelector("[data-error]");
-  if (rest.length) { note.textContent = rest.join("\n"); note.hidden = false; }
+  if (rest.length && note) { note.textContent = rest.join("\n"); note.hidden = false; }
   first?.focus();
+  return first !== null || (note !== null && error.status === 422);
 }
 
 // One change. If the study has changed since it was drawn, look again; only if the trial in question
@@ -135,9 +138,11 @@ async function change(method, path, body, number) {
     const before = JSON.stringify(study?.trials[number]);
     study = await call("GET", api);
     const same = number === undefined || JSON.stringify(study.trials[number]) === before;
-    if (!same) { await refresh(); throw error; }
-    const answer = await call(method, api + path, body, study.version);
-    return answer;
+    if (same) return call(method, api + path, body, study.version);
+    await refresh({ busy: number });
+    const { value, status } = study.trials[number] || {};
+    const now = status === "done" ? `has the result ${value} now` : `is ${status} now`;
+    throw new Refused(409, { error: `Trial ${number} was changed meanwhile, in another window or by a program: it ${now}. Your entry ${body?.value ?? ""} was not saved.`.replace("  ", " ") });
   }
 }
 
@@ -210,7 +215,7 @@ const CLICK = {
     const form = dialog.querySelector("form");
     unmark(form);
     form.dataset.number = number;
-    dialog.querySelector("[data-number]").textContent = number;
+    dialog.querySelector("h2 span").textContent = number;
     dialog.querySelector(".config").textContent = Object.entries(trial.config).map(([name, value]) => `${name} ${value}`).join(", ");
     for (const name of ["value", "cost", "violation", "note"]) form.elements[name].value = trial[name] ?? "";
     form.elements.failed.checked = trial.status === "failed";
@@ -226,8 +231,7 @@ function done(answer) {
 function attempt(form, work) {
   return work().catch((error) => {
     if (!(error instanceof Refused)) throw error;
-    if (form) explain(form, error);
-    if (!form || error.status !== 422) say(error.message, { wrong: true });
+    if (!form || !explain(form, error)) say(error.message, { wrong: true });
     if (error.status === 409) follow();
   });
 }
@@ -259,4 +263,5 @@ addEventListener("theme", () => { drawn = null; if (study) { drawResults(study);
 addEventListener("beforeunload", (event) => {
   if ([...root.querySelectorAll("#next input[name=value], #paste-table")].some((input) => input.value)) event.preventDefault();
 });
+window.labIsReady();
 poll();

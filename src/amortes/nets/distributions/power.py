@@ -85,12 +85,12 @@ class PowerTransformed(Predictive):
 
     def _expectation(self, values: Tensor) -> Tensor:
         """The mean over V of a function with these values at `_nodes`."""
-        weights = self.base.weights[..., None] * _hermite()[1].to(values)
+        weights = self.base.weights[..., None] * hermite()[1].to(values)
         return (weights * values).sum((-1, -2))
 
     def _nodes(self) -> Tensor:
         """Quadrature nodes of V: `... x k x NODES`."""
-        return self.base.means[..., None] + self.base.sds[..., None] * _hermite()[0].to(
+        return self.base.means[..., None] + self.base.sds[..., None] * hermite()[0].to(
             self.base.means
         )
 
@@ -132,7 +132,7 @@ class PowerTransformed(Predictive):
 
     def cross_entropy(self, mean: Tensor, variance: Tensor) -> Tensor:
         """By quadrature over the target."""
-        x, w = (t.to(mean) for t in _hermite())
+        x, w = (t.to(mean) for t in hermite())
         shape = (NODES,) + (1,) * max(mean.ndim, len(self.batch_shape))
         y = mean + variance.sqrt() * x.reshape(shape)
         return -(w.reshape(shape) * self.log_prob(y)).sum(0)
@@ -165,7 +165,7 @@ class PowerTransformed(Predictive):
 
 
 @lru_cache(maxsize=1)
-def _hermite() -> tuple[Tensor, Tensor]:
+def hermite() -> tuple[Tensor, Tensor]:
     """Nodes and weights for the standard normal distribution: `NODES` each."""
     x, w = np.polynomial.hermite_e.hermegauss(NODES)
     return torch.from_numpy(x), torch.from_numpy(w / w.sum())

@@ -1,18 +1,71 @@
-"""A figure that notebooks show."""
+"""A figure that notebooks show, with its legend beside the axes."""
 
 import io
+import math
+from collections.abc import Sequence
 from typing import Any
 
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
+
+from amortes.optimiser.plots.style import Style
+from amortes.optimiser.text import printable
+
+LETTERS = 14.0
+"""Letters of a legend in an inch."""
 
 
 class Picture(Figure):
     """A Matplotlib figure that is shown as the value of a notebook's cell, without pyplot."""
 
-    def __init__(self, width: float, height: float, **options: Any) -> None:
-        super().__init__(figsize=(width, height), layout="constrained", **options)
+    def __init__(self, width: float, height: float, style: Style) -> None:
+        super().__init__(figsize=(width, height), layout="constrained", facecolor=style.background)
+        self.style = style
+
+    def legend_above(self, handles: Sequence[Artist]) -> None:
+        """A legend above all axes, where it covers nothing; the first of equal labels."""
+        by_label = {str(handle.get_label()): handle for handle in reversed(handles)}
+        chosen = [handle for handle in dict.fromkeys(handles) if handle in by_label.values()]
+        if not chosen:
+            return
+        widths = [len(str(handle.get_label())) + 7 for handle in chosen]
+        columns = _columns(widths, self.get_figwidth() * LETTERS)
+        self.legend(
+            handles=chosen,
+            loc="outside upper left",
+            ncols=columns,
+            frameon=False,
+            fontsize="small",
+            labelcolor=self.style.text,
+        )
 
     def _repr_png_(self) -> bytes:
         out = io.BytesIO()
         self.savefig(out, format="png", dpi=110)
         return out.getvalue()
+
+
+def _columns(widths: Sequence[int], room: float) -> int:
+    """The most columns for which there is room, filled in turn with entries of these widths."""
+    for columns in range(len(widths), 1, -1):
+        rows = math.ceil(len(widths) / columns)
+        # As Matplotlib fills them: the first ones are longer by one.
+        longer = len(widths) - columns * (rows - 1)
+        sizes = [rows] * longer + [rows - 1] * (columns - longer)
+        starts = [sum(sizes[:i]) for i in range(columns)]
+        parts = [widths[start : start + size] for start, size in zip(starts, sizes, strict=True)]
+        if sum(max(part, default=0) for part in parts) <= room:
+            return columns
+    return 1
+
+
+def label(value: Any, most: int = 30) -> str:
+    """A name or a value as the text of a figure: in one line, cut in the middle if it is long.
+
+    Dollar signs begin no formula.
+    """
+    text = "".join(c if c.isprintable() else " " for c in printable(str(value)))
+    if len(text) > most:
+        tail = most // 3
+        text = f"{text[: most - tail - 1]}…{text[len(text) - tail :]}"
+    return text.replace("$", r"\$")

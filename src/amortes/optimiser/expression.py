@@ -1,0 +1,203 @@
+"""Constraints written as text: `"layers * width ** 2 <= 2 ** 17 and (model != 'svm' or C < 10)"`.
+
+The text is read by Python's parser, but never run: only what is listed here has a meaning, so that
+files from others can be trusted with it.
+
+    names of parameters and constants; numbers, strings, True, False, None
+    + - * / // % **, < <= > >= == !=, in and not in (a list of values), and, or, not
+    abs(a), sqrt(a), log(a), exp(a), min(a, b, ...), max(a, b, ...)
+
+Numbers are float64; a comparison with what is not a number, such as the root of -1, is false. A
+constraint about parameters that may be inactive holds where one of them is.
+"""
+
+import ast
+import functools
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from amortes.errors import ConfigError, shown
+
+LONGEST = 1000
+BINARY: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: np.divide,
+    ast.FloorDiv: np.floor_divide,
+    ast.Mod: np.mod,
+    ast.Pow: np.power,
+}
+COMPARE: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "abs": np.abs,
+    "sqrt": np.sqrt,
+    "log": np.log,
+    "exp": np.exp,
+    "min": lambda *args: functools.reduce(np.minimum, args),
+    "max": lambda *args: functools.reduce(np.maximum, args),
+}
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A condition on the values of a config, as text."""
+
+    text: str
+
+    vectorized: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str) or len(self.text) > LONGEST:
+            raise ConfigError(
+                f"constraints: expected a text of at most {LONGEST} characters, not "
+                f"{shown(self.text)}."
+            )
+        self.names  # noqa: B018 raises if it makes no sense
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The parameters and constants it is about."""
+        try:
+            return frozenset(node.id for node in _parts(self._tree) if isinstance(node, ast.Name))
+        except RecursionError:
+            raise ConfigError(
+                f"constraints: {shown(self.text)} is nested too deeply; write several constraints."
+            ) from None
+
+    def check(self, values: Mapping[str, Any]) -> None:
+        """Raise `ConfigError` unless it can be evaluated for such values, arrays of one by name."""
+        if unknown := sorted(self.names - values.keys()):
+            raise ConfigError(
+                f"constraints: {self.text!r} has {unknown[0]}, but there are {', '.join(values)}."
+            )
+        if not self.names:
+            raise ConfigError(f"constraints: {self.text!r} is about no parameter.")
+        self.mask(values, 1)
+
+    def mask(self, values: Mapping[str, Any], n: int) -> np.ndarray:
+        """Which of n configs, given as arrays of values by name, satisfy it: `n`, bool."""
+        arrays = {name: _number(values[name]) for name in self.names}
+        try:
+            with np.errstate(all="ignore"):
+                result = np.asarray(_evaluate(self._tree, arrays))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ConfigError(f"constraints: {self.text!r} makes no sense: {error}.") from None
+        if result.dtype != np.bool_:
+            raise ConfigError(
+                f"constraints: {self.text!r} is not true or false; compare it with something."
+            )
+        return np.broadcast_to(result, (n,))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready fields."""
+        return {"expression": self.text}
+
+    @cached_property
+    def _tree(self) -> ast.expr:
+        try:
+            return ast.parse(self.text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise ConfigError(f"constraints: {self.text!r} cannot be read: {error}.") from None
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    """The node and all below it; a `ConfigError` for what has no meaning here."""
+    below: list[ast.expr] = []
+    match node:
+        case ast.Name() | ast.Constant(value=bool() | int() | float() | str() | None):
+            pass
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd() | ast.Not()):
+            below = [node.operand]
+        case ast.BinOp() if type(node.op) in BINARY:
+            below = [node.left, node.right]
+        case ast.BoolOp():
+            below = node.values
+        case ast.Compare():
+            below = [node.left]
+            for op, right in zip(node.ops, node.comparators, strict=True):
+                if isinstance(op, ast.In | ast.NotIn) and isinstance(right, ast.List | ast.Tuple):
+                    below += right.elts
+                elif type(op) in COMPARE:
+                    below.append(right)
+                else:
+                    raise _no(node)
+        case ast.Call(func=ast.Name(id=name), keywords=[]) if name in FUNCTIONS and node.args:
+            below = node.args
+        case _:
+            raise _no(node)
+    return [node, *(part for child in below for part in _parts(child))]
+
+
+def _evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
+    match node:
+        case ast.Name(id=name):
+            return values[name]
+        case ast.Constant(value=value):
+            return _number(value)
+        case ast.UnaryOp(op=ast.Not()):
+            return np.logical_not(_truth(node.operand, values))
+        case ast.UnaryOp():
+            operand = _evaluate(node.operand, values)
+            return -operand if isinstance(node.op, ast.USub) else operand
+        case ast.BinOp():
+            left, right = (_evaluate(side, values) for side in (node.left, node.right))
+            return BINARY[type(node.op)](left, right)
+        case ast.BoolOp():
+            combine = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
+            return functools.reduce(combine, (_truth(part, values) for part in node.values))
+        case ast.Compare():
+            return _compare(node, values)
+        case ast.Call(func=ast.Name(id=name)):
+            return FUNCTIONS[name](*(_evaluate(argument, values) for argument in node.args))
+    raise _no(node)
+
+
+def _compare(node: ast.Compare, values: Mapping[str, Any]) -> Any:
+    left, result = _evaluate(node.left, values), np.True_
+    for op, right in zip(node.ops, node.comparators, strict=True):
+        if isinstance(right, ast.List | ast.Tuple):
+            equal = [left == _evaluate(element, values) for element in right.elts]
+            among = functools.reduce(np.logical_or, equal, np.False_)
+            holds = np.logical_not(among) if isinstance(op, ast.NotIn) else among
+        else:
+            other = _evaluate(right, values)
+            holds, left = COMPARE[type(op)](left, other), other
+        result = np.logical_and(result, holds)
+    return result
+
+
+def _truth(node: ast.expr, values: Mapping[str, Any]) -> Any:
+    """The value of a part that is true or false."""
+    value = np.asarray(_evaluate(node, values))
+    if value.dtype != np.bool_:
+        raise TypeError(f"{ast.unparse(node)} is not true or false")
+    return value
+
+
+def _number(value: Any) -> Any:
+    """Numbers as float64, which do not overflow with an error; others as they are."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    array = np.asarray(value)
+    return array.astype(np.float64) if array.dtype.kind in "iuf" else value
+
+
+def _no(node: ast.AST) -> ConfigError:
+    return ConfigError(
+        f"constraints: {ast.unparse(node)!r} has no meaning in a constraint; there are names of "
+        f"parameters, numbers, strings, arithmetic, comparisons, in [...], and, or, not, and "
+        f"{', '.join(FUNCTIONS)}."
+    )

@@ -1,0 +1,120 @@
+"""What the model expects over two parameters, and how uncertain it is."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from amortes.optimiser.plots.axis import ParameterAxis
+from amortes.optimiser.plots.picture import Picture
+from amortes.optimiser.plots.style import STYLES, dress, hatched
+from amortes.optimiser.plots.values import ValueScale
+from amortes.optimiser.plots.view import LEVEL, View
+from amortes.optimiser.space import Config
+
+GRID, FINE = 48, 80
+"""Values along a continuous axis; if the other has only a few values."""
+WIDTH = 4.4
+BANDS = 16
+HATCHES = STYLES["dark"].infeasible
+"""Seen on all colours of the surfaces."""
+
+
+def draw_contour(view: View, x: str, y: str) -> Picture:
+    """The figure: expected value, and width of the interval, others held at the recommended."""
+    axes = [view.axis(name) for name in (x, y)]
+    most = GRID if all(axis.continuous for axis in axes) else FINE
+    columns, rows = (_some(axis.values(), most) for axis in axes)
+    configs = [view.varied({x: a, y: b}) for b in rows for a in columns]
+    low, mean, high = (part.reshape(len(rows), -1) for part in view.band(configs))
+    allowed = view.allowed(configs).reshape(len(rows), -1)
+    along = np.array([axes[0].place(value) for value in columns])
+    where = along, np.array([axes[1].place(value) for value in rows])
+    picture = Picture(2 * WIDTH + 0.6, 4.3, view.style)
+    scale = ValueScale.of(mean.ravel().tolist(), maximise=view.maximise)
+    legend: list[Artist] = []
+    panels = (
+        ("expected value", mean, scale, "viridis" if view.maximise else "viridis_r"),
+        (f"width of the {LEVEL:.0%} interval", high - low, None, "cividis"),
+    )
+    for ax, (title, Z, colours, cmap) in zip(picture.subplots(1, 2), panels, strict=True):
+        dress(ax, view.style, grid=None)
+        norm = None if colours is None else colours.norm()
+        drawn = _surface(ax, axes, where, Z, norm, cmap)
+        bar = picture.colorbar(drawn, ax=ax, shrink=0.95, pad=0.02)
+        bar.ax.tick_params(which="both", colors=view.style.text, labelsize="small")
+        bar.outline.set_edgecolor(view.style.faint)
+        bar.ax.yaxis.get_offset_text().set_color(view.style.text)
+        ax.set_title(title, loc="left", fontsize="medium")
+        if not allowed.all():
+            shade = ax.contourf(*where, ~allowed, [0.5, 1.5], colors="none", hatches=["////"])
+            shade.set(edgecolor=HATCHES, linewidth=0.0)
+            legend.append(hatched(HATCHES, label="violates a constraint"))
+        legend += _marks(ax, view, *axes)
+        axes[0].apply(ax, width=WIDTH - 0.8)
+        axes[1].apply(ax, width=WIDTH, vertical=True)
+    picture.legend_above(legend)
+    return picture
+
+
+def _some(values: list[Any], most: int) -> list[Any]:
+    """At most so many of them, the first and the last included."""
+    if len(values) <= most:
+        return values
+    steps = np.linspace(0, len(values) - 1, most).round().astype(int)
+    return [values[i] for i in dict.fromkeys(steps.tolist())]
+
+
+def _surface(
+    ax: Axes,
+    axes: list[ParameterAxis],
+    where: tuple[np.ndarray, np.ndarray],
+    Z: np.ndarray,
+    norm: Any,
+    cmap: str,
+) -> Any:
+    """Bands of colour between continuous axes, cells if one of them has few values."""
+    if all(axis.continuous for axis in axes):
+        clipped = Z if norm is None else np.clip(Z, norm.vmin, norm.vmax)
+        return ax.contourf(*where, clipped, levels=_levels(clipped, norm), norm=norm, cmap=cmap)
+    return ax.pcolormesh(*map(_edges, where), Z, norm=norm, cmap=cmap, rasterized=True)
+
+
+def _levels(Z: np.ndarray, norm: Any) -> Any:
+    low, high = float(Z.min()), float(Z.max())
+    if not high > low:
+        return [low - 1.0, low + 1.0]
+    if type(norm).__name__ == "LogNorm":
+        return np.geomspace(low, high, BANDS)
+    return MaxNLocator(nbins=BANDS).tick_values(low, high)
+
+
+def _edges(places: np.ndarray) -> np.ndarray:
+    """Ends of the cells around places between 0 and 1."""
+    return np.concatenate([[0.0], (places[1:] + places[:-1]) / 2, [1.0]])
+
+
+def _marks(ax: Axes, view: View, x: ParameterAxis, y: ParameterAxis) -> list[Artist]:
+    """The trials and the recommended config."""
+    style = view.style
+    kinds: list[tuple[str, list[Config], dict[str, Any]]] = [
+        ("result", [t.config for t in view.done], {"marker": "o", "s": 16, "color": "#ffffff"}),
+        ("failed", [t.config for t in view.failed], {"marker": "X", "s": 34}),
+        ("infeasible", [t.config for t in view.infeasible], {"marker": "P", "s": 34}),
+        ("recommended", [view.centre], {"marker": "*", "s": 190}),
+    ]
+    return [
+        ax.scatter(
+            [x.place_in(config) for config in configs],
+            [y.place_in(config) for config in configs],
+            label=name,
+            zorder=3 + (name == "recommended"),
+            edgecolor="#ffffff" if name == "recommended" else "#222222",
+            lw=0.8,
+            **{"color": getattr(style, name), **look},
+        )
+        for name, configs, look in kinds
+        if configs
+    ]

@@ -1,0 +1,69 @@
+"""What each trial was expected to bring when it was asked for: information and improvement.
+
+Both shrink as a run converges; once little is expected of any trial it is time to stop.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from amortes.optimiser.explanation import Explanation
+from amortes.optimiser.plots.picture import Picture
+from amortes.optimiser.plots.style import Style, dress
+from amortes.optimiser.plots.values import spans_decades
+
+SMALLEST = 1e-9
+"""Gains below this share of the largest are drawn as if they were that."""
+LOOKS = {
+    "explore": ("explores", "o", "model"),
+    "exploit": ("exploits", "^", "recommended"),
+    "repeat": ("repeats", "s", "infeasible"),
+    "initial": ("spread over the space", "D", "result"),
+    "given": ("past result", "P", "result"),
+}
+
+
+def draw_gain(explanations: Sequence[Explanation], style: Style) -> Picture:
+    """The figure; explanations without a model are left out."""
+    known = [e for e in explanations if e.information is not None and e.trial is not None]
+    picture = Picture(8.0, 4.8, style)
+    above, below = picture.subplots(2, 1, sharex=True)
+    _panel(above, known, [float(e.information or 0.0) for e in known], style)
+    above.set_ylabel("information (nats)")
+    _panel(below, known, [float(e.improvement or 0.0) for e in known], style)
+    below.set_ylabel("improvement")
+    below.set_xlabel("trial")
+    below.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=10))
+    above.set_title("expected of each trial when it was asked for", loc="left", fontsize="medium")
+    picture.legend_above(above.get_legend_handles_labels()[0])
+    picture.align_ylabels()
+    return picture
+
+
+def _panel(
+    ax: Axes, explanations: Sequence[Explanation], gains: Sequence[float], style: Style
+) -> None:
+    dress(ax, style)
+    x = [e.trial.number for e in explanations if e.trial is not None]
+    y = np.asarray(gains)
+    if len(y) and float(y.max()) > 0:
+        y = np.maximum(y, SMALLEST * float(y.max()))
+        if spans_decades(y):
+            ax.set_yscale("log")
+    ax.plot(x, y, color=style.faint, lw=1.2, zorder=1)
+    for kind, (name, marker, colour) in LOOKS.items():
+        some = [i for i, e in enumerate(explanations) if e.kind == kind]
+        if some:
+            ax.scatter(
+                [x[i] for i in some],
+                y[some],
+                marker=marker,
+                s=24,
+                color=getattr(style, colour),
+                label=name,
+                zorder=3,
+            )
+    if ax.get_yscale() == "linear":
+        ax.set_ylim(bottom=0.0)

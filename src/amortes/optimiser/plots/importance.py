@@ -1,0 +1,30 @@
+"""The share of each parameter in how the posterior mean varies, as bars."""
+
+from collections.abc import Mapping
+
+from amortes.optimiser.plots.picture import Picture, label
+from amortes.optimiser.plots.style import Style, dress
+
+MOST = 30
+"""Parameters that are shown, the most important ones."""
+
+
+def draw_importance(shares: Mapping[str, float], style: Style) -> Picture:
+    """The figure; shares are largest first."""
+    shown = dict(list(shares.items())[:MOST])
+    left = len(shares) - len(shown)
+    names = [label(name) for name in shown] + [f"{left} others"] * (left > 0)
+    sizes = [*shown.values()] + [sum(list(shares.values())[MOST:])] * (left > 0)
+    picture = Picture(6.5, 0.9 + 0.32 * len(names), style)
+    ax = picture.subplots()
+    dress(ax, style, grid="x")
+    bars = ax.barh(range(len(names)), sizes, color=style.model, height=0.62)
+    texts = [f"{size:.1%}" if size < 0.0995 else f"{size:.0%}" for size in sizes]
+    ax.bar_label(bars, texts, padding=3, color=style.text, fontsize="small")
+    ax.set_yticks(range(len(names)), names)
+    ax.tick_params(axis="y", length=0)
+    ax.invert_yaxis()
+    ax.set_xlim(0.0, max(1.12 * max(sizes), 0.01))
+    ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    ax.set_xlabel("share in the variation of the expected value")
+    return picture

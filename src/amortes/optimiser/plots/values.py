@@ -1,0 +1,127 @@
+"""The axis of the values: linear or logarithmic, without the results that would flatten the rest.
+
+The axis is logarithmic if results are positive and span at least `DECADES`. Results are shown
+unless they are worse than the best three quarters by more than `REACH` times what these span (on a
+logarithmic axis, twice, but at least `FAR` decades). Others, such as penalties of 1e30, are drawn
+as triangles at the edge, and the legend says how many they are.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from amortes.optimiser.text import number
+
+REACH = 20.0
+DECADES = 2.0
+FAR = 3.0
+MARGIN = 0.06
+
+
+@dataclass(frozen=True)
+class ValueScale:
+    """From where to where values are shown; results outside are `beyond`."""
+
+    low: float
+    high: float
+    log: bool
+    maximise: bool
+    beyond: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, values: Sequence[float], *, maximise: bool) -> "ValueScale":
+        """The scale of results; there need not be any."""
+        kept = shown = np.asarray(values, dtype=np.float64)
+        if len(shown) == 0:
+            return cls(0.0, 1.0, False, maximise)
+        kept = shown[_within(shown, maximise=maximise)]
+        beyond = tuple(float(value) for value in values if value not in kept)
+        return cls(float(kept.min()), float(kept.max()), spans_decades(kept), maximise, beyond)
+
+    def including(self, *others: Sequence[float]) -> "ValueScale":
+        """The scale with room for predictions, but not for any that are much too far away."""
+        found = np.concatenate([np.asarray(other, dtype=np.float64) for other in others])
+        found = found[np.isfinite(found)]
+        room = 1.5 * (self.high - self.low) or abs(self.high) or 1.0
+        found = found[(found >= self.low - room) & (found <= self.high + room)]
+        if len(found) == 0:
+            return self
+        low, high = min(self.low, float(found.min())), max(self.high, float(found.max()))
+        return ValueScale(low, high, self.log and low > 0, self.maximise, self.beyond)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The ends of the axis: a margin around the values."""
+        if self.log:
+            share = (self.high / self.low) ** MARGIN
+            return self.low / share, self.high * share
+        room = MARGIN * (self.high - self.low)
+        least = 1e-9 * max(abs(self.low), abs(self.high)) or 1.0
+        room = max(room, least)
+        return self.low - room, self.high + room
+
+    def shown(self, values: Sequence[float]) -> np.ndarray:
+        """Which values are on the axis: `n`, bool."""
+        array = np.asarray(values, dtype=np.float64)
+        return (array >= self.low) & (array <= self.high)
+
+    @property
+    def note(self) -> str:
+        """What the legend says of results beyond the axis."""
+        worst = min(self.beyond) if self.maximise else max(self.beyond)
+        many = f"{len(self.beyond)} results" if len(self.beyond) > 1 else "1 result"
+        where = "below the axis, down to" if self.maximise else "above the axis, up to"
+        return f"{many} {where} {number(worst, 3)}"
+
+    def norm(self) -> Normalize:
+        """Colours of values."""
+        low, high = (self.low, self.high) if self.high > self.low else self.limits
+        return LogNorm(low, high, clip=True) if self.log else Normalize(low, high, clip=True)
+
+    def apply(self, ax: Axes) -> None:
+        """Make this the vertical axis."""
+        if self.log:
+            ax.set_yscale("log")
+            ax.yaxis.set_minor_formatter(NullFormatter())
+            ax.yaxis.set_major_locator(LogLocator(numticks=8))
+        ax.set_ylim(*self.limits)
+
+    def mark_beyond(self, ax: Axes, x: Sequence[float], **look: Any) -> Any:
+        """Triangles at the edge for results beyond the axis, at these places; what was drawn."""
+        edge = 0.015 if self.maximise else 0.985
+        return ax.scatter(
+            x,
+            [edge] * len(x),
+            marker="v" if self.maximise else "^",
+            transform=ax.get_xaxis_transform(),
+            clip_on=False,
+            zorder=4,
+            **look,
+        )
+
+
+def spans_decades(values: np.ndarray) -> bool:
+    """Whether values are best seen on a logarithmic axis."""
+    low, high = float(values.min()), float(values.max())
+    return low > 0 and math.log10(high) - math.log10(low) >= DECADES
+
+
+def _within(values: np.ndarray, *, maximise: bool) -> np.ndarray:
+    """Which values, `n`, are not far worse than the rest: `n`, bool."""
+    log = spans_decades(values)
+    scaled = np.log10(values) if log else values
+    worse = np.sort(-scaled if maximise else scaled)  # smaller is better
+    usual = float(worse[(3 * (len(worse) - 1)) // 4])
+    spread = usual - float(worse[0])
+    if spread == 0.0:  # they are all the same: take the next that differs
+        above = worse[worse > usual]
+        spread = float(above[0]) - usual if len(above) else 0.0
+    limit = usual + (max(2.0 * spread, FAR) if log else REACH * spread)
+    kept: np.ndarray = (-scaled if maximise else scaled) <= limit
+    return kept

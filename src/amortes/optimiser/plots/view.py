@@ -1,0 +1,126 @@
+"""What figures are drawn of: the trials of a run, the model and the recommended config."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from amortes.acquisition import Fitted
+from amortes.optimiser.choices import Categorical
+from amortes.optimiser.plots.axis import MOST_CHOICES, ParameterAxis
+from amortes.optimiser.plots.style import Style
+from amortes.optimiser.plots.values import ValueScale
+from amortes.optimiser.recommendation import Recommendation
+from amortes.optimiser.space import Config, Space
+from amortes.optimiser.trials import Trial
+
+LEVEL = 0.9
+"""Probability of the intervals that are drawn."""
+BLOCK = 1024
+"""Points predicted at a time."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A run at one time; without results there is no model."""
+
+    trials: Sequence[Trial]
+    space: Space
+    maximise: bool
+    style: Style
+    past: int = 0
+    fitted: Fitted | None = None
+    recommendation: Recommendation | None = None
+
+    @cached_property
+    def done(self) -> list[Trial]:
+        """The trials with a value."""
+        return [trial for trial in self.trials if trial.value is not None]
+
+    @cached_property
+    def infeasible(self) -> list[Trial]:
+        """Failed trials that violate a constraint which only evaluations tell."""
+        return [trial for trial in self._all_failed if (trial.violation or 0.0) > 0.0]
+
+    @cached_property
+    def failed(self) -> list[Trial]:
+        """Other failed trials."""
+        return [trial for trial in self._all_failed if not (trial.violation or 0.0) > 0.0]
+
+    @property
+    def _all_failed(self) -> list[Trial]:
+        return [trial for trial in self.trials if trial.status == "failed"]
+
+    @cached_property
+    def values(self) -> list[float]:
+        """The values of the trials that have one."""
+        return [trial.value for trial in self.done if trial.value is not None]
+
+    @cached_property
+    def scale(self) -> ValueScale:
+        """The axis of the values."""
+        return ValueScale.of(self.values, maximise=self.maximise)
+
+    @property
+    def centre(self) -> Config:
+        """The recommended config, through which slices are cut."""
+        assert self.recommendation is not None
+        return self.recommendation.config
+
+    @property
+    def names(self) -> list[str]:
+        """The parameters that matter in the recommended config."""
+        return [name for name in self.space.free if name in self.centre]
+
+    def axis(self, name: str) -> ParameterAxis:
+        """The axis of a parameter; of many choices without order, those expected to be best."""
+        parameter = self.space.free[name]
+        if isinstance(parameter, Categorical) and len(parameter.choices) > MOST_CHOICES:
+            _, mean, _ = self.band([self.varied({name: c}) for c in parameter.choices])
+            order = np.argsort(-mean if self.maximise else mean, kind="stable")
+            chosen = {int(i) for i in order[:MOST_CHOICES]}
+            return ParameterAxis.of(
+                name, parameter, [c for i, c in enumerate(parameter.choices) if i in chosen]
+            )
+        return ParameterAxis.of(name, parameter)
+
+    def varied(self, values: Mapping[str, Any]) -> Config:
+        """The recommended config with other values of some parameters."""
+        return self.space.adapted({**self.centre, **values})
+
+    def allowed(self, configs: Sequence[Mapping[str, Any]]) -> np.ndarray:
+        """Which configs satisfy the constraints of the space: `n`, bool."""
+        found: np.ndarray = self.space.feasible(self.space.encode_all(configs)).numpy()
+        return found
+
+    def band(self, configs: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray, ...]:
+        """Lower end, mean and upper end of the interval for the function, without noise: `n`."""
+        assert self.fitted is not None
+        tails = torch.tensor([(1 - LEVEL) / 2, (1 + LEVEL) / 2], dtype=torch.float64)[:, None]
+        parts = []
+        with torch.no_grad():
+            points = self.space.encode_all(configs)
+            for X in (points[i : i + BLOCK] for i in range(0, len(points), BLOCK)):
+                predicted = self.fitted.latent(X)
+                low, high = predicted.icdf(tails)
+                parts.append(torch.stack([low, predicted.mean, high]))
+        low, mean, high = torch.cat(parts, dim=1).numpy()
+        return low, mean, high
+
+    def nearness(self, name: str) -> np.ndarray:
+        """How close the results are to the slice along a parameter, between 0 and 1: `n`.
+
+        exp(-r^2 / 2) with r the distance, along all other parameters, in lengthscales.
+        """
+        assert self.fitted is not None
+        X = self.space.encode_all([trial.config for trial in self.done])
+        steps = X - self.space.encode(self.centre)
+        steps[:, self.space.places[name]] = 0.0
+        scale = self.fitted.lengthscale
+        if scale is not None:
+            steps = steps / scale
+        near: np.ndarray = (-0.5 * steps.square().sum(1)).exp().numpy()
+        return near

@@ -1,0 +1,37 @@
+import io
+
+import numpy as np
+import pytest
+from matplotlib.collections import QuadMesh
+
+from amortes.nets.kernel import KernelNetwork
+from amortes.optimiser import Float, Optimizer
+
+
+def test_cells_are_what_the_model_expects(opt: Optimizer) -> None:
+    figure = opt.plot.contour("act", "layers")
+    cells = next(c for c in figure.axes[0].collections if isinstance(c, QuadMesh))
+    Z = np.asarray(cells.get_array())
+    assert Z.shape == (8, 3)
+    config = {**opt.recommend().config, "act": "gelu", "layers": 3}
+    assert Z[2, 1] == pytest.approx(opt.predict(config).mean)
+    widths = next(c for c in figure.axes[1].collections if isinstance(c, QuadMesh))
+    found = opt.predict(config, level=0.9)
+    assert np.asarray(widths.get_array())[2, 1] == pytest.approx(found.upper - found.lower)
+
+
+def test_what_is_marked(opt: Optimizer) -> None:
+    figure = opt.plot.contour("width", "layers", style="dark")
+    labels = {text.get_text() for text in figure.legends[0].get_texts()}
+    assert labels == {"result", "failed", "infeasible", "recommended", "violates a constraint"}
+    assert figure.axes[0].get_xlabel() == "width"
+    assert figure.axes[0].get_ylabel() == "layers"
+    figure.savefig(io.BytesIO(), format="png", dpi=40)
+
+
+@pytest.mark.parametrize("values", [[1.0] * 4, [1.0, 2.0, 1e30, 3.0], [1e-6, 1e-3, 1.0, 1e3]])
+def test_any_values(network: KernelNetwork, values: list[float]) -> None:
+    opt = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, network=network)
+    for value in values:
+        opt.tell(opt.ask(), value)
+    opt.plot.contour("x", "y").savefig(io.BytesIO(), format="png", dpi=40)

@@ -1,0 +1,62 @@
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from amortes.errors import ConfigError, DataError
+from amortes.nets.kernel import KernelNetwork
+from amortes.optimiser import Float, Optimizer, minimize
+from amortes.optimiser.plots.style import STYLES
+
+KINDS = ("convergence", "slices", "importance", "parallel", "gain")
+
+
+@pytest.mark.parametrize("style", list(STYLES))
+def test_every_figure_in_every_style(opt: Optimizer, style: Any) -> None:
+    background = STYLES[style].background
+    figures = [opt.plot(style=style), opt.plot.contour("lr", "layers", style=style)]
+    figures += [getattr(opt.plot, kind)(style=style) for kind in KINDS]
+    for figure in figures:
+        assert figure.get_facecolor() == pytest.approx(figure.axes[0].get_facecolor())
+        assert figure.style.background == background
+        figure.draw_without_rendering()
+        for legend in figure.legends:
+            assert legend.get_window_extent().y0 >= max(
+                ax.get_window_extent().y1 for ax in figure.axes
+            )
+
+
+def test_names_and_styles_are_checked(opt: Optimizer) -> None:
+    with pytest.raises(DataError, match="no parameter 'x' to draw; there are lr, layers"):
+        opt.plot.slices("x")
+    with pytest.raises(DataError, match="no parameter 'seed'"):
+        opt.plot.contour("lr", "seed")
+    with pytest.raises(DataError, match="two different parameters"):
+        opt.plot.contour("lr", "lr")
+    with pytest.raises(DataError, match="no parameter"):
+        opt.plot.parallel("y")
+    wrong: Any = "blue"
+    for kind in KINDS:
+        with pytest.raises(ConfigError, match="style"):
+            getattr(opt.plot, kind)(style=wrong)
+
+
+def test_what_needs_a_model(network: KernelNetwork) -> None:
+    plot = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, network=network).plot
+    for kind, names in (("slices", ()), ("importance", ()), ("gain", ()), ("contour", ("x", "y"))):
+        with pytest.raises(DataError, match="no result"):
+            getattr(plot, kind)(*names)
+    assert len(plot.convergence().axes) == 1
+
+
+def test_results_have_them_too(network: KernelNetwork) -> None:
+    space = {"x": Float(0, 1)}
+    result = minimize(lambda c: c["x"], space, 3, network=network, progress=False)
+    assert len(result.plot().axes) == 2
+    assert len(result.plot.convergence().axes) == 1
+
+
+def test_matplotlib_is_not_imported_before_it_is_needed() -> None:
+    code = "import sys, amortes.optimiser; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
