@@ -1,6 +1,9 @@
 """Whole runs in spaces with conditions and with constraints that are functions."""
 
 import json
+import subprocess
+import sys
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +156,47 @@ def test_what_functions_get(network: KernelNetwork) -> None:
     assert all(list(config) == [*HAVE[config["model"]], "seed"] for config in seen)
     assert not space.allows({"model": "forest", "trees": 60, "scale": 0.3})
     assert space.allows({"model": "svm", "C": 1.0, "kernel": "rbf", "scale": 0.3})
+
+
+class Kernel(Enum):
+    RBF = 1
+    LINEAR = 2
+
+
+def test_going_on_with_what_files_cannot_have(network: KernelNetwork, tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    space = Space(
+        {"kernel": Categorical({Kernel.RBF: {"gamma": Float(0, 1)}, Kernel.LINEAR: {}})}
+        | {"x": Float(0, 1)},
+        ["x < 0.9", lambda config: config["x"] > 0.2],
+    )
+
+    def fun(config: dict[str, Any]) -> float:
+        return float(config["x"] + config.get("gamma", 0.5))
+
+    options: dict[str, Any] = {"network": network, "progress": False, "state": path}
+    first = minimize(fun, space, 4, **options)
+    more = minimize(fun, space, 7, **options)
+    assert more.trials[:4] == first.trials
+    assert len(more.trials) == 7
+    assert all(0.2 < trial["x"] < 0.9 for trial in more.trials)
+    assert all(("gamma" in t.config) == (t["kernel"] is Kernel.RBF) for t in more.trials)
+    other = Space(space.parameters, ["x < 0.9"], conditions=space.conditions)
+    with pytest.raises(ConfigError, match="space: the run in"):
+        minimize(fun, other, 7, **options)
+
+
+@pytest.mark.slow
+def test_a_thousand_choices_fit_in_a_gibibyte() -> None:
+    script = """
+import resource
+from amortes import Categorical, Float, Int, Optimizer
+space = {"c": Categorical(range(1000)), "x": Float(0, 1), "n": Int(1, 8)}
+opt = Optimizer(space)
+for _ in range(15):
+    trial = opt.ask()
+    opt.tell(trial, trial["x"] + trial["c"] / 1000)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(out.stdout) < 2**20  # KiB

@@ -28,6 +28,8 @@ def test_spaces() -> None:
     assert describe_space(pool) == "a: 1 to 8; a pool of 2"
     many = Space({f"x{i}": Float(0, 1) for i in range(30)})
     assert describe_space(many).endswith("x7: 0 to 1; ... 22 more")
+    branches = Space({"m": Categorical({"u": {"n": Int(1, 8)}, "v": {}, "w": {"n": Int(1, 8)}})})
+    assert describe_space(branches) == "m: u | v | w; n: 1 to 8 (if m is u | w)"
     describe_space(Space({"\ud800": Float(0, 1)})).encode()
 
 

@@ -250,8 +250,7 @@ class Space(Layout):
             "parameters": parameters,
             "constraints": [c.to_dict() for c in self.constraints if isinstance(c, Constraint)],
             "pool": None if self.pool is None else [self.to_json(config) for config in self.pool],
-            "conditions": conditions,
-        }
+        } | ({"conditions": conditions} if conditions else {})
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Self:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from amortes.optimiser.choices import Choices
+from amortes.optimiser.conditions import Condition
 from amortes.optimiser.numeric import Int, Numeric
 from amortes.optimiser.space import Space
 from amortes.optimiser.text import config_text, number, printable, shortened
@@ -29,7 +30,10 @@ def describe_parameter(entry: Any) -> str:
 
 def describe_space(space: Space) -> str:
     """The space in one line."""
-    named = [f"{printable(k)}: {describe_parameter(p)}" for k, p in space.parameters.items()]
+    named = [
+        f"{printable(k)}: {describe_parameter(p)}{_describe_condition(space.conditions.get(k))}"
+        for k, p in space.parameters.items()
+    ]
     text = "; ".join(named[:MOST])
     if len(named) > MOST:
         text += f"; ... {len(named) - MOST} more"
@@ -37,6 +41,14 @@ def describe_space(space: Space) -> str:
         count = len(space.constraints)
         text += f"; {count} constraint{'s' * (count > 1)}"
     return text if space.pool is None else f"{text}; a pool of {space.count}"
+
+
+def _describe_condition(condition: Condition | None) -> str:
+    if condition is None:
+        return ""
+    values = " | ".join(shortened(value) for value in condition.values[:MOST])
+    more = " | ..." if len(condition.values) > MOST else ""
+    return f" (if {printable(condition.parent)} is {values}{more})"
 
 
 def count_trials(trials: Sequence[Trial]) -> str:
