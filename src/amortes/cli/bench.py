@@ -8,6 +8,7 @@ COMMANDS = {
     "run": ("amortes.cli.bench_run:run", "Methods on problems; a table of results."),
     "report": ("amortes.cli.bench_report:report", "Figures, tables and a page from results."),
     "pack": ("amortes.cli.bench_pack:pack", "Results in one small file."),
+    "traces": ("amortes.cli.bench_traces:traces", "What runs observed, for `evaluate prior`."),
     "latency": ("amortes.cli.bench_latency:latency", "Time per suggestion, and BoTorch's."),
     "search": ("amortes.cli.bench_search:search", "Our search for the best point, and BoTorch's."),
 }

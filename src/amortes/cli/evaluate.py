@@ -8,6 +8,7 @@ COMMANDS = {
     "base": ("amortes.cli.evaluate_base:base", "Predictions against the fully Bayesian GP."),
     "alpha": ("amortes.cli.evaluate_alpha:alpha", "Acquisitions against brute force and BoTorch."),
     "figure": ("amortes.cli.evaluate_figure:figure", "The paper's figure of both in 1-D."),
+    "prior": ("amortes.cli.evaluate_prior:prior", "Priors on traces of real optimisation runs."),
     "bo": ("amortes.cli.evaluate_bo:bo", "Optimisation of functions of the prior."),
 }
 
@@ -22,6 +23,7 @@ def evaluate() -> None:
       amortes evaluate alpha kernel.safetensors      acquisitions against brute force, BoTorch
       amortes evaluate figure kernel.safetensors -o out/figure.png
       amortes evaluate bo kernel.safetensors         optimisation of functions of its prior
+      amortes evaluate prior kernel-robust kernel.safetensors      real runs, beside a baseline
 
     What the oracles found for the priors paper and robust is part of the package (for alpha: in
     1-D and 2-D); the rest is computed when first needed (minutes) and kept in a cache.

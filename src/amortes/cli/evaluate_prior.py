@@ -1,0 +1,125 @@
+"""`amortes evaluate prior`: networks, and priors, on traces of real optimisation runs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from amortes.cli.console import json_option, progress, show_rows
+from amortes.cli.parsing import parse_sizes
+from amortes.cli.weights import Weights
+
+if TYPE_CHECKING:
+    from amortes.bench.prior_scores import Difference
+    from amortes.nets.base import Network
+
+TITLES = {
+    "evidence": "log evidence of the first n, nats per observation",
+    "next": "log density of the next 10 observations, nats each",
+    "better": "the same of those better than the median told",
+}
+
+
+@click.command()
+@click.argument("weights", nargs=-1, type=Weights())
+@click.option(
+    "--prior",
+    "priors",
+    multiple=True,
+    metavar="NAME",
+    help="An untrained kernel network with a named prior, whose predictions need no training; may "
+    "be repeated.",
+)
+@click.option(
+    "--traces",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file of `amortes bench traces`.  [default: the one that comes with amortes]",
+)
+@click.option(
+    "--families",
+    metavar="F,F,...",
+    help="Only these families of problems.  [default: all]",
+)
+@click.option(
+    "--sizes",
+    callback=parse_sizes,
+    default="10,20,40",
+    show_default=True,
+    metavar="N,N,...",
+    help="Numbers of observations told.",
+)
+@json_option
+def prior(
+    weights: tuple[Path, ...],
+    priors: tuple[str, ...],
+    traces: Path | None,
+    families: str | None,
+    sizes: tuple[int, ...],
+    as_json: bool,
+) -> None:
+    """Score how well WEIGHTS, and priors, describe what real optimisation runs observed.
+
+    The first of WEIGHTS is the baseline (without any, the first prior): all others are compared
+    with it. Cells are differences in nats, ± standard error over problems, and the share of
+    problems on which they are positive. Each family of problems counts the same in "all" and in
+    "without ...", where one family is left out.
+
+    \b
+    Examples:
+      amortes evaluate prior kernel-robust mine.safetensors
+      amortes evaluate prior --prior robust --prior paper --families classic,lcbench
+      amortes evaluate prior kernel-robust kernel-paper --json > scores.json
+    """
+    from amortes.bench.prior_scores import as_rows, score_networks
+    from amortes.bench.traces import read_traces, shipped
+
+    networks = _networks(weights, priors)
+    if len(networks) < 2:
+        raise click.UsageError("Give at least two networks or priors: the first is the baseline.")
+    found = read_traces(traces or shipped())
+    if families is not None:
+        wanted = {name.strip() for name in families.split(",")}
+        if unknown := wanted - {trace.family for trace in found}:
+            there = ", ".join(sorted({trace.family for trace in found}))
+            raise click.UsageError(f"No family {', '.join(sorted(unknown))}; there are {there}.")
+        found = [trace for trace in found if trace.family in wanted]
+    with progress("traces") as bar:
+        task = bar.add_task("scoring", total=len(found) * len(networks), note="")
+        differences = score_networks(
+            networks,
+            found,
+            sizes,
+            lambda name, trace: bar.update(task, advance=1, note=f"{name}, {trace.problem}"),
+        )
+    if as_json:
+        show_rows(as_rows(differences), as_json=True)
+        return
+    baseline, *others = networks
+    for name in others:
+        for score, title in TITLES.items():
+            rows = _table([d for d in differences if (d.network, d.score) == (name, score)])
+            if rows:
+                show_rows(rows, as_json=False, title=f"{name} - {baseline}: {title}")
+
+
+def _networks(weights: tuple[Path, ...], priors: tuple[str, ...]) -> "dict[str, Network[Any]]":
+    from amortes.nets.kernel import KernelConfig, KernelNetwork
+    from amortes.prior.gp import named_prior
+    from amortes.training.export import load_network
+
+    networks: dict[str, Network[Any]] = {path.stem: load_network(path)[0] for path in weights}
+    for name in priors:
+        untrained = KernelNetwork(KernelConfig(), named_prior(name)).eval().double()
+        networks[f"prior {name}"] = untrained
+    return networks
+
+
+def _table(differences: "list[Difference]") -> list[dict[str, str]]:
+    """A row for each family, a column for each n."""
+    rows: dict[str, dict[str, str]] = {}
+    for d in differences:
+        error = "" if d.error is None else f" ±{d.error:.2f}"
+        row = rows.setdefault(d.families, {"families": d.families, "problems": str(d.problems)})
+        row[f"n = {d.n}"] = f"{d.mean:+.2f}{error} ({d.ahead:.0%})"
+    columns = dict.fromkeys(column for row in rows.values() for column in row)
+    return [{column: row.get(column, "-") for column in columns} for row in rows.values()]
