@@ -71,7 +71,7 @@ SUITES: dict[str, Suite] = {
     "sklearn": Suite(parts=(Part(problems=tuple(models.TUNINGS), iterations=50),)),
     "real": Suite(
         parts=(Part(problems=tuple(p for names in REAL.values() for p in names), seeds=SEEDS),),
-        methods=("jes", "logei", "botorch", "optuna-gp", "optuna-tpe", "hebo", "random"),
+        methods=("auto", "jes", "logei", "botorch", "optuna-gp", "optuna-tpe", "hebo", "random"),
     ),
     "mini": Suite(
         parts=(

@@ -1,6 +1,6 @@
 """Methods by name.
 
-    method_factory("jes")                       ours, with the network that comes by default
+    method_factory("auto")                      ours, with the network that comes by default
     method_factory("jes@kernel-paper")          another network that comes with amortes
     method_factory("jes@runs/best.safetensors") the network in a file
     method_factory("fb-jes")                    others; METHODS says what there is
@@ -13,6 +13,7 @@ from amortes.errors import ConfigError, MissingExtraError
 from amortes.optimiser.model import ACQUISITIONS
 
 METHODS: dict[str, str] = {
+    "auto": "ours: the default policy, logei without noise and jes with it",
     "pes": "ours: information about the place of the optimum",
     "mes": "ours: information about its value",
     "jes": "ours: information about both",
