@@ -9,6 +9,9 @@ After the first n observations of a trace, for some n, in nats and in the user's
 Units cancel in differences between networks, which are all that means something. Differences are
 averaged over the traces of a problem, then over the problems of a family, then over families, each
 of which counts the same: "all", and "without <family>", which says whether one family decides.
+
+The output warp is part of the model. A single observation that nobody foresaw counts for no more
+than `LEAST` nats at the scale of the results told, or it would decide the mean of a family.
 """
 
 import dataclasses
@@ -21,6 +24,7 @@ from typing import Any
 import torch
 
 from amortes.acquisition import Fitted
+from amortes.acquisition.output_warp import fit_warped
 from amortes.bench.traces import Trace
 from amortes.errors import ConfigError
 from amortes.nets.base import Network
@@ -28,6 +32,7 @@ from amortes.threads import single_thread
 
 SIZES = (10, 20, 40)
 AHEAD = 10
+LEAST = -20.0
 SCORES = ("evidence", "next", "better")
 
 
@@ -55,8 +60,11 @@ class Difference:
     problems: int
 
 
-def score_trace(network: Network[Any], trace: Trace, sizes: Sequence[int] = SIZES) -> list[Score]:
-    """Scores after each n of `sizes` that leaves something to predict."""
+def score_trace(
+    network: Network[Any], trace: Trace, sizes: Sequence[int] = SIZES, *, plain: bool = False
+) -> list[Score]:
+    """Scores after each n of `sizes` that leaves something to predict; `plain`: no output warp."""
+    fit = Fitted if plain else fit_warped
     scores = []
     for n in sizes:
         X, y = trace.X[n : n + AHEAD], trace.y[n : n + AHEAD]
@@ -64,8 +72,8 @@ def score_trace(network: Network[Any], trace: Trace, sizes: Sequence[int] = SIZE
         if len(y) == 0 or float(told.max()) == float(told.min()):
             continue  # nothing to predict, or no unit to predict it in
         with torch.no_grad(), single_thread():
-            fitted = Fitted(network, trace.X[:n], told, maximise=True)
-            density = fitted.predict(X).log_prob(y)
+            fitted = fit(network, trace.X[:n], told, maximise=True)
+            density = fitted.predict(X).log_prob(y).clamp_min(LEAST - math.log(float(told.std())))
             evidence = fitted.log_evidence
         better = density[y > told.median()]
         scores.append(
@@ -84,14 +92,20 @@ def score_networks(
     traces: Sequence[Trace],
     sizes: Sequence[int] = SIZES,
     progress: Callable[[str, Trace], None] = lambda name, trace: None,
+    *,
+    plain_baseline: bool = False,
 ) -> list[Difference]:
-    """Differences of all networks but the first to the first, the baseline."""
+    """Differences of all networks but the first to the first, the baseline.
+
+    With `plain_baseline` that takes results as they are, without the output warp.
+    """
     if len(networks) < 2:
         raise ConfigError(f"networks: a baseline and one to compare with it, not {len(networks)}.")
     scored: dict[str, list[list[Score]]] = {name: [] for name in networks}
     for name, network in networks.items():
         for trace in traces:
-            scored[name].append(score_trace(network, trace, sizes))
+            plain = plain_baseline and name == next(iter(networks))
+            scored[name].append(score_trace(network, trace, sizes, plain=plain))
             progress(name, trace)
     baseline, *others = networks
     return [

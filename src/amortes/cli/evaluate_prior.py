@@ -48,6 +48,9 @@ TITLES = {
     metavar="N,N,...",
     help="Numbers of observations told.",
 )
+@click.option(
+    "--plain-baseline", is_flag=True, help="The baseline takes results as they are, unwarped."
+)
 @json_option
 def prior(
     weights: tuple[Path, ...],
@@ -55,6 +58,7 @@ def prior(
     traces: Path | None,
     families: str | None,
     sizes: tuple[int, ...],
+    plain_baseline: bool,
     as_json: bool,
 ) -> None:
     """Score how well WEIGHTS, and priors, describe what real optimisation runs observed.
@@ -66,9 +70,10 @@ def prior(
 
     \b
     Examples:
-      amortes evaluate prior kernel-robust mine.safetensors
+      amortes evaluate prior kernel-real mine.safetensors
+      amortes evaluate prior --prior robust --prior real --plain-baseline
       amortes evaluate prior --prior robust --prior paper --families classic,lcbench
-      amortes evaluate prior kernel-robust kernel-paper --json > scores.json
+      amortes evaluate prior kernel-real kernel-paper --json > scores.json
     """
     from amortes.bench.prior_scores import as_rows, score_networks
     from amortes.bench.traces import read_traces, shipped
@@ -90,6 +95,7 @@ def prior(
             found,
             sizes,
             lambda name, trace: bar.update(task, advance=1, note=f"{name}, {trace.problem}"),
+            plain_baseline=plain_baseline,
         )
     if as_json:
         show_rows(as_rows(differences), as_json=True)
@@ -109,7 +115,7 @@ def _networks(weights: tuple[Path, ...], priors: tuple[str, ...]) -> "dict[str, 
 
     networks: dict[str, Network[Any]] = {path.stem: load_network(path)[0] for path in weights}
     for name in priors:
-        untrained = KernelNetwork(KernelConfig(), named_prior(name)).eval().double()
+        untrained = KernelNetwork(KernelConfig(encoder=None), named_prior(name)).eval()
         networks[f"prior {name}"] = untrained
     return networks
 
