@@ -73,7 +73,9 @@ def test_no_request_breaks_the_lab(
             case.path_parameters.update({k: known[k] for k in case.path_parameters})
         before, names = file.read_bytes(), sorted(path.name for path in place.iterdir())
         request = case.as_transport_kwargs(base_url="http://127.0.0.1:8765")
-        sent = {k: request.get(k) for k in ("method", "url", "headers", "json", "params")}
+        sent: dict[str, Any] = {
+            k: request.get(k) for k in ("method", "url", "headers", "json", "params")
+        }
         if isinstance(request.get("data"), bytes | str):
             sent["content"] = request["data"]
         sent["headers"].pop("Authorization", None)
