@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from amortes import Float, Optimizer
+from amortes import Float, Optimizer, files
 from amortes.errors import FileError
 from amortes.lab import study as module
 from amortes.lab.about import About, about_path
@@ -79,7 +79,7 @@ def test_what_fails_changes_nothing(study: Study, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ValueError, match="on the way"):
         study.change("half", half)
     full = OSError(28, "No space left on device")
-    write = module.write_text
+    write = files.write_text
 
     def no_space(path: Path, text: str) -> None:
         if path == study.path:
@@ -152,6 +152,8 @@ def test_answers_are_kept_until_the_study_changes(study: Study) -> None:
     add(study, 0.5)
     assert study.ask_model("key", question) == 1
     assert asked == [0, 1]
+    assert study.ask_model(None, lambda optimizer, snapshot: "one") == "one"
+    assert study.ask_model(None, lambda optimizer, snapshot: "two") == "two"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "amortes-optimizer"}', "\xff"])

@@ -52,7 +52,7 @@ def test_ranges() -> None:
 
 def test_constraints_can_be_typed_in_again() -> None:
     names = {"x": Float(0, 1), "y": Float(0, 1)}
-    limits = [Linear({"x": 2.0, "y": -0.123456789}, 0.5), "x * y < 0.25"]
+    limits: list[Any] = [Linear({"x": 2.0, "y": -0.123456789}, 0.5), "x * y < 0.25"]
     space = Space(names, constraints=limits)
     texts = words.constraint_text(space)
     assert texts == ["2 * x − 0.123456789 * y ≤ 0.5", "x * y < 0.25"]
