@@ -16,7 +16,8 @@ from tests.lab.conftest import COFFEE, TOKEN
 
 TRIALS = 6
 SCHEMA = schemathesis.openapi.from_dict(create_app(Path(), token=TOKEN).openapi())
-OPERATIONS = {found.ok().label: found.ok() for found in SCHEMA.get_all_operations()}
+FOUND: list[Any] = [found.ok() for found in SCHEMA.get_all_operations()]  # type: ignore[union-attr]
+OPERATIONS = {operation.label: operation for operation in FOUND}
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +68,15 @@ def test_no_request_breaks_the_lab(
         real=st.integers(0, 3),
         number=st.integers(0, TRIALS),
     )
-    def attack(case: Case, real: int, number: int) -> None:
+    def attack(case: Case[Any], real: int, number: int) -> None:
         known: dict[str, Any] = {"study": "coffee", "number": number}
         if real:
             case.path_parameters.update({k: known[k] for k in case.path_parameters})
         before, names = file.read_bytes(), sorted(path.name for path in place.iterdir())
         request = case.as_transport_kwargs(base_url="http://127.0.0.1:8765")
-        sent = {k: request.get(k) for k in ("method", "url", "headers", "json", "params")}
+        sent: dict[str, Any] = {
+            k: request.get(k) for k in ("method", "url", "headers", "json", "params")
+        }
         if isinstance(request.get("data"), bytes | str):
             sent["content"] = request["data"]
         sent["headers"].pop("Authorization", None)

@@ -58,6 +58,7 @@ PARAMETERS: list[tuple[str, Make, str]] = [
     ("int-step-large", lambda: Int(0, 9, step=10), "leaves only 0 of 0 to 9"),
     ("int-step-log", lambda: Int(1, 9, log=True, step=2), "log=True or a step, not both"),
     ("choices-one", lambda: Categorical(["a"]), "Categorical: needs at least two"),
+    ("choices-number", lambda: Categorical(3), "must be a list of values, not 3"),  # type: ignore[arg-type]
     ("choices-text", lambda: Categorical("abc"), "must be a list of values, not 'abc'"),
     ("choices-twice", lambda: Ordinal([1, 2, 1.0]), "Ordinal: choices must be distinct"),
     ("choices-none", lambda: Categorical([]), r"needs at least two choices, not \[\]"),

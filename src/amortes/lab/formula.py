@@ -14,11 +14,15 @@ from amortes.optimiser.expression import Expression
 NUMBER = r"\d+(?:[.,]\d+)?(?:[eE][-+]?\d+)?|[.,]\d+"
 
 
+class NotLinearError(ConfigError):
+    """A formula that is no comparison of sums."""
+
+
 def parse(text: str, names: Sequence[str]) -> Linear | Expression:
     """The constraint that a formula says; a `ConfigError` if it makes no sense."""
     try:
         return parse_linear(text, names)
-    except ConfigError as error:
+    except NotLinearError as error:
         not_linear = error
     plain = text.replace("≤", "<=").replace("≥", ">=").replace("×", "*").replace("−", "-")
     try:
@@ -36,7 +40,7 @@ def parse_linear(text: str, names: Sequence[str]) -> Linear:
     """The constraint that a formula says, about parameters of these names."""
     sides = re.split(r"<=|>=|≤|≥|<|>", text)
     if len(sides) != 2:
-        raise ConfigError(f"“{text}” must be one comparison, such as 2 * a + b <= 10.")
+        raise NotLinearError(f"“{text}” must be one comparison, such as 2 * a + b <= 10.")
     left, right = (_terms(side, names, text) for side in sides)
     sign = 1.0 if re.search(r"<|≤", text) else -1.0
     coefficients = {
@@ -64,7 +68,7 @@ def _terms(side: str, names: Sequence[str], whole: str) -> dict[str, float]:
         match = term.match(side, place)
         parts = match.groupdict() if match else {}
         if match is None or not (parts["factor"] or parts["name"]) or (place and not parts["sign"]):
-            raise ConfigError(
+            raise NotLinearError(
                 f"“{side.strip()}” in “{whole}” is not a sum of numbers and parameters "
                 f"({', '.join(names)})."
             )

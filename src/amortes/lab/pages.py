@@ -129,7 +129,7 @@ def _form_like(snapshot: Snapshot) -> dict[str, Any]:
             {
                 "name": name,
                 "unit": snapshot.about.units.get(name, ""),
-                "when": _when(space["conditions"].get(name)),
+                "when": _when(space.get("conditions", {}).get(name)),
                 **entry,
             }
             for name, entry in space["parameters"].items()

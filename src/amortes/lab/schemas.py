@@ -28,8 +28,12 @@ def decimal(value: Any) -> Any:
     return text or None
 
 
-Number = Annotated[float, BeforeValidator(decimal), Field(allow_inf_nan=False)]
-Whole = Annotated[int, BeforeValidator(decimal), Field(ge=-(2**48), le=2**48)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Limited = Annotated[int, Field(ge=-(2**48), le=2**48)]
+Number = Annotated[Finite, BeforeValidator(decimal)]
+MaybeNumber = Annotated[Finite | None, BeforeValidator(decimal)]
+Whole = Annotated[Limited, BeforeValidator(decimal)]
+MaybeWhole = Annotated[Limited | None, BeforeValidator(decimal)]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 Unit = Annotated[str, StringConstraints(strip_whitespace=True, max_length=30)]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, max_length=2000)]
@@ -60,7 +64,7 @@ class FloatParameter(Strict):
     low: Number
     high: Number
     log: bool = False
-    step: Number | None = None
+    step: MaybeNumber = None
     """Between values that can be set."""
 
 
@@ -74,7 +78,7 @@ class IntParameter(Strict):
     low: Whole
     high: Whole
     log: bool = False
-    step: Whole | None = None
+    step: MaybeWhole = None
 
 
 class ChoiceParameter(Strict):
@@ -160,10 +164,10 @@ class Ask(Strict):
 class Result(Strict):
     """What came of an experiment: a value, or that it failed."""
 
-    value: Number | None = None
+    value: MaybeNumber = None
     failed: bool = False
-    cost: Number | None = None
-    violation: Number | None = None
+    cost: MaybeNumber = None
+    violation: MaybeNumber = None
     note: Text = ""
 
 

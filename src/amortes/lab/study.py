@@ -108,11 +108,16 @@ class Study:
             self._lock.release()
 
     def ask_model(self, key: Any, question: Callable[[Optimizer, Snapshot], T]) -> T:
-        """The answer of the optimiser to a question; kept until the study changes."""
+        """The answer of the optimiser to a question.
+
+        With a key, which stands for the question, it is kept until the study changes.
+        """
         with self._lock:
             snapshot = self._refresh()
+            assert self._optimizer is not None
+            if key is None:
+                return question(self._optimizer, snapshot)
             if key not in self._kept:
-                assert self._optimizer is not None
                 self._kept[key] = question(self._optimizer, snapshot)
             answer: T = self._kept[key]
             return answer

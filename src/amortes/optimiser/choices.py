@@ -173,14 +173,14 @@ class Categorical(Choices):
         if isinstance(choices, Mapping):
             branches = tuple({} if branch is None else branch for branch in choices.values())
             choices = list(choices)
-        for choice, branch in zip(choices, branches, strict=False):
+        super().__init__(choices)
+        for choice, branch in zip(self.choices, branches, strict=False):
             if not isinstance(branch, Mapping):
                 raise ConfigError(
                     f"Categorical: choice {shown(choice)} must have a dict of the parameters that "
                     f"only matter with it (or None), not {shown(branch)}."
                 )
         object.__setattr__(self, "branches", branches)
-        super().__init__(choices)
         if len(self.choices) > MOST:
             raise ConfigError(
                 f"Categorical: {len(self.choices):,} choices are more than the {MOST:,} it can do. "

@@ -1,0 +1,102 @@
+import html
+import json
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from amortes import Float, Optimizer
+from tests.lab.conftest import COFFEE
+
+NASTY = '<script>alert("x")</script>'
+
+
+@pytest.fixture
+def told(client: TestClient, coffee: str) -> str:
+    """The page of a study with results, whose every text tries to be markup."""
+    client.patch(coffee, json={"name": NASTY, "value": NASTY, "unit": "<b>", "notes": NASTY})
+    client.post(f"{coffee}/ask", json={"n": 4})
+    for number, value in enumerate((1.0, 2.0, 1.5)):
+        client.post(f"{coffee}/trials/{number}/tell", json={"value": value, "note": NASTY})
+    return coffee.removeprefix("/api")
+
+
+@pytest.mark.parametrize("part", ["", "/board", "/report"])
+def test_what_users_type_is_text_and_never_markup(client: TestClient, told: str, part: str) -> None:
+    page = client.get(told + part)
+    assert page.status_code == 200
+    assert NASTY not in page.text
+    assert html.escape(NASTY, quote=False) in page.text.replace("&#34;", '"')
+    assert NASTY not in client.get("/").text
+
+
+def test_the_list(client: TestClient, told: str, tmp_path: Path) -> None:
+    (tmp_path / "torn.json").write_text('{"format": "amortes-optimizer"')
+    Optimizer({"x": Float(0, 1)}).save(tmp_path / "tune.json")
+    page = client.get("/").text
+    assert "torn.json is not valid JSON" in page
+    assert "made by a program" in page
+    assert "1 waiting for results" in page
+
+
+def test_an_empty_list_says_what_to_do(client: TestClient) -> None:
+    assert "Make the first study" in client.get("/").text
+
+
+def test_a_study_without_results(client: TestClient, coffee: str) -> None:
+    path = coffee.removeprefix("/api")
+    for part in ("", "/board", "/report"):
+        page = client.get(path + part)
+        assert page.status_code == 200
+        assert "Coffee" in page.text
+    assert client.get(f"{path}/figure.png").content.startswith(b"\x89PNG")
+
+
+def test_a_copy_of_a_study_is_the_same_study(client: TestClient) -> None:
+    wanted = {
+        **COFFEE,
+        "noisy": False,
+        "batch": 3,
+        "constraints": ["temperature + 0.5 * time <= 110", "temperature * time < 5000"],
+        "table": "temperature,time,taste\n90,20,6.5\n85,30,failed\n",
+    }
+    made = client.post("/api/studies", json=wanted).json()
+    page = client.get(f"/new?like={made['id']}").text
+    text = page.partition('id="filled">')[2].partition("</script>")[0]
+    filled = json.loads(text)
+    for entry in filled["parameters"]:
+        assert entry.pop("when") == ""
+    again = client.post("/api/studies", json=filled)
+    assert again.status_code == 201, again.text
+    same = ("goal", "value", "unit", "units", "noisy", "batch", "space")
+    assert {k: again.json()[k] for k in same} == {k: made[k] for k in same}
+    assert [trial["value"] for trial in again.json()["trials"]] == [6.5, None]
+
+
+@pytest.mark.parametrize(
+    ("file", "media", "start"),
+    [
+        ("results.csv", "text/csv; charset=utf-8", b"trial,status,value"),
+        ("run.json", "application/json", b"{"),
+        ("figure.png", "image/png", b"\x89PNG"),
+        ("figure.svg", "image/svg+xml", b"<?xml"),
+        ("figure.pdf", "application/pdf", b"%PDF"),
+    ],
+)
+def test_files(client: TestClient, told: str, file: str, media: str, start: bytes) -> None:
+    answer = client.get(f"{told}/{file}")
+    assert answer.headers["content-type"] == media
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert answer.content.startswith(start)
+
+
+def test_the_json_is_the_run_s_own_file(client: TestClient, told: str, tmp_path: Path) -> None:
+    content = client.get(f"{told}/run.json").content
+    assert content == (tmp_path / "coffee" / "state.json").read_bytes()
+
+
+@pytest.mark.parametrize("path", ["/studies/none", "/studies/none/report", "/new?like=no", "/x"])
+def test_errors_are_pages(client: TestClient, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 404
+    assert "That did not work" in answer.text
