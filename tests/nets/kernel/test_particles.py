@@ -29,10 +29,10 @@ FREE = dataclasses.replace(
 def test_climbs_end_at_the_mode(task: TaskBatch, monkeypatch: pytest.MonkeyPatch) -> None:
     posterior = HyperPosterior(PRIORS["robust"], task.X, task.y)
     start = task.X.new_zeros(3, 4)
-    z, _ = find_modes(posterior, start, steps=30)
+    z, *_ = find_modes(posterior, start, steps=30)
     assert posterior.derivatives(z)[1].norm(dim=-1).max() < STEEP
     monkeypatch.setattr("amortes.nets.kernel.particles.STEEP", 1e-4)
-    z, _ = find_modes(posterior, start, steps=100)
+    z, *_ = find_modes(posterior, start, steps=100)
     assert posterior.derivatives(z)[1].norm(dim=-1).max() < 1e-4
 
 
@@ -131,7 +131,7 @@ def test_the_mode_is_found_without_noise(n: int) -> None:
     # From z = 0, a noise sd of 0.05, ten steps get to 0.0003 at best.
     X, y = branin(n)
     posterior = HyperPosterior(PRIORS["robust"], X, y)
-    z, _ = find_modes(posterior, X.new_zeros(1, 4), steps=ParticleConfig().steps)
+    z, *_ = find_modes(posterior, X.new_zeros(1, 4), steps=ParticleConfig().steps)
     gradient = posterior.derivatives(z)[1].where(z.abs() < FURTHEST, 0.0)  # held there
     assert float(gradient.norm()) < 1.0
     weights = infer_particles(PRIORS["robust"], X, y, ParticleConfig()).log_weights.exp()

@@ -11,11 +11,12 @@ of the whole mixture, and thinned to as many particles as are wanted. No Markov 
 numbers: milliseconds.
 """
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -45,6 +46,8 @@ PRIOR_NUMBERS = 51_200
 MOST_FROM_PRIOR = 512
 # Coordinates of z for which proposals are inflated in full.
 FEW_LATENTS = 8
+# Nats of evidence by which a model of a mixture has to be behind to be left out.
+NEGLIGIBLE = 8.0
 # Datasets are worked on in groups whose derivative matrices stay in the cache.
 CACHE_BYTES = 2 << 20
 
@@ -90,14 +93,23 @@ class ParticleConfig:
         return 1.0 + (self.inflation - 1.0) * math.sqrt(min(1.0, FEW_LATENTS / p))
 
 
-def find_modes(posterior: HyperPosterior, start: Tensor, steps: int) -> tuple[Tensor, Tensor]:
-    """Modes `b x p` and information there `b x p x p`, by damped Fisher scoring from `start`.
+class Modes(NamedTuple):
+    """Where climbs have ended."""
+
+    mode: Tensor  # b x p
+    information: Tensor  # b x p x p
+    value: Tensor  # b, the log posterior there
+
+
+def find_modes(posterior: HyperPosterior, start: Tensor, steps: int) -> Modes:
+    """Modes by damped Fisher scoring from `start`, `b x p`.
 
     Damping follows the rise of a step as a share of the rise that was predicted: else steps jump to
     and fro across flat valleys of short lengthscales. A climb ends where it is no longer `STEEP`.
     Without noise a step takes at most half a unit off its logarithm, and it may be a long one.
     """
     modes, informations = start.clone(), start.new_empty(*start.shape, start.shape[-1])
+    values = start.new_empty(len(start))
     place, z = torch.arange(len(start)), start
     value, gradient, information = posterior.derivatives(z)
     damping = torch.full_like(value, 0.1)
@@ -108,7 +120,7 @@ def find_modes(posterior: HyperPosterior, start: Tensor, steps: int) -> tuple[Te
         gradient = torch.where(free, gradient, 0.0)
         steep = gradient.norm(dim=-1) > STEEP
         if not bool(steep.all()):
-            modes[place], informations[place] = z, information
+            modes[place], informations[place], values[place] = z, information, value
             climbing = (place, z, value, gradient, information, damping)
             place, z, value, gradient, information, damping = (t[steep] for t in climbing)
             if len(place) == 0:
@@ -130,8 +142,8 @@ def find_modes(posterior: HyperPosterior, start: Tensor, steps: int) -> tuple[Te
         z = torch.where(better[:, None], z_new, z)
         gradient = torch.where(better[:, None], gradient_new, gradient)
         information = torch.where(better[:, None, None], information_new, information)
-    modes[place], informations[place] = z, information
-    return modes, informations
+    modes[place], informations[place], values[place] = z, information, value
+    return Modes(modes, informations, values)
 
 
 def infer_particles(prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig) -> Particles:
@@ -183,15 +195,22 @@ def _infer(
     config: ParticleConfig,
     guesses: Sequence[Guess | None],
 ) -> tuple[Particles, Tensor]:
-    """Of a prior that is a mixture: particles of each of its models, weighed by their evidence."""
-    parts = [
-        _infer_model(model, X, y, config, guess)
+    """Of a prior that is a mixture: particles of each of its models, weighed by their evidence.
+
+    A model whose evidence, by Laplace's approximation, is negligible for all datasets has none.
+    """
+    climbs = [
+        _Climb.of(HyperPosterior(model, X, y), config, guess)
         for (_, model), guess in zip(models, guesses, strict=True)
     ]
-    if len(parts) == 1:
-        return parts[0]
     shares = X.new_tensor([share for share, _ in models]).log()
-    evidence = torch.stack([p.log_evidence for p, _ in parts], dim=-1) + shares  # b x models
+    rough = torch.stack([climb.log_evidence for climb in climbs], dim=-1) + shares  # b x models
+    close = (rough > rough.amax(-1, keepdim=True) - NEGLIGIBLE).any(0).tolist()
+    parts = [_particles(climb, config) for climb, near in zip(climbs, close, strict=True) if near]
+    shares = shares[torch.tensor(close)]
+    evidence = torch.stack([p.log_evidence for p, _ in parts], dim=-1) + shares
+    if len(parts) == 1:
+        return dataclasses.replace(parts[0][0], log_evidence=evidence[:, 0]), parts[0][1]
     odds = evidence.log_softmax(-1)
     log_weights = torch.cat([p.log_weights + odds[:, i, None] for i, (p, _) in enumerate(parts)], 1)
     kept, log_weights = thin(log_weights, config.kept(X.shape[1]))
@@ -201,13 +220,38 @@ def _infer(
     return Particles(hyper, log_weights, evidence.logsumexp(-1)), root
 
 
-def _infer_model(
-    prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig, guess: Guess | None
-) -> tuple[Particles, Tensor]:
-    posterior = HyperPosterior(prior, X, y)
-    z, log_proposal = _candidates(posterior, config, guess)
+class _Climb(NamedTuple):
+    """The modes that climbs of one model have found."""
+
+    posterior: HyperPosterior
+    guess: Guess | None
+    mode: Tensor  # b x s x p
+    factor: Tensor  # b x s x p x p, Cholesky factors of the information there
+    log_evidence: Tensor  # b, by Laplace's approximation at the best of them
+
+    @classmethod
+    def of(cls, posterior: HyperPosterior, config: ParticleConfig, guess: Guess | None) -> Self:
+        """From where the encoder points, or from the fixed starts."""
+        b, p = posterior.b, posterior.p
+        if guess is None:
+            starts, steps = _starts(posterior)[None].expand(b, -1, -1), config.steps
+        else:
+            starts, steps = guess.mean[:, None], config.refinements
+        s = starts.shape[1]
+        rows = torch.arange(b).repeat_interleave(s)
+        climbs = find_modes(posterior.rows(rows), starts.flatten(0, 1), steps)
+        mode, factor = climbs.mode.reshape(b, s, p), torch.linalg.cholesky(climbs.information)
+        volume = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        log_evidence = (climbs.value - volume).reshape(b, s).amax(-1)
+        return cls(posterior, guess, mode, factor.reshape(b, s, p, p), log_evidence)
+
+
+def _particles(climb: _Climb, config: ParticleConfig) -> tuple[Particles, Tensor]:
+    """Those of one model, and the Cholesky factors of the observations' covariances."""
+    posterior = climb.posterior
+    z, log_proposal = _candidates(climb, config)
     # By noise, so that neighbours, of which few are kept, are alike in what matters most.
-    order = z[..., X.shape[-1] + 1].argsort(-1)
+    order = z[..., posterior.d + 1].argsort(-1)
     z, log_proposal = _pick(z, order), log_proposal.gather(1, order)
     root = posterior.root(z)
     log_ratio = posterior.log_density(z, root) - log_proposal
@@ -225,17 +269,11 @@ def _pick(values: Tensor, rows: Tensor) -> Tensor:
     return values[torch.arange(len(rows))[:, None], rows]
 
 
-def _candidates(
-    posterior: HyperPosterior, config: ParticleConfig, guess: Guess | None
-) -> tuple[Tensor, Tensor]:
+def _candidates(climb: _Climb, config: ParticleConfig) -> tuple[Tensor, Tensor]:
     """Points z, `b x m x p`, and the log density they are drawn from, up to a constant."""
+    posterior, guess, factor = climb.posterior, climb.guess, climb.factor
     b, n, p = posterior.b, posterior.n, posterior.p
-    starts = _starts(posterior)[None].expand(b, -1, -1) if guess is None else guess.mean[:, None]
-    s = starts.shape[1]
-    steps = config.steps if guess is None else config.refinements
-    rows = torch.arange(b).repeat_interleave(s)
-    mode, information = find_modes(posterior.rows(rows), starts.flatten(0, 1), steps)
-    mode, factor = mode.reshape(b, s, 1, p), torch.linalg.cholesky(information).reshape(b, s, p, p)
+    s, mode = climb.mode.shape[1], climb.mode[:, :, None]
     inflation = config.inflation_for(p)
     sizes = [config.from_prior(n), config.local(n), 0 if guess is None else config.local(n) // 2]
     points = normal_points(p, sum(sizes)).to(posterior.X)
