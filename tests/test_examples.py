@@ -20,9 +20,16 @@ EXAMPLES = {
     "batch_of_four.py": (r"8 evaluations, best 0\.\d+.*recommended: \{'a'", ()),
     "finite_pool.py": (r"best of 8 measured wines: \d+, number \d+ of 178", ("sklearn",)),
     "botorch_loop.py": ("recommended after 6 evaluations: .* regret ", ("botorch",)),
+    "ray_tune.py": (r"best of 4: \d.* with .*'lr'.*recommended: ", ("ray.tune",)),
+    "ax_node.py": (r"best of 6: \d.* with .*'lr'", ("ax",)),
     "optuna_study.py": ("best of 12: .* with .*'lr'", ("optuna",)),
 }
-BUDGET = {"batch_of_four.py": "8", "finite_pool.py": "8", "optuna_study.py": "12"}
+BUDGET = {
+    "ray_tune.py": "4",
+    "batch_of_four.py": "8",
+    "finite_pool.py": "8",
+    "optuna_study.py": "12",
+}
 
 
 def run(*words: str, cwd: Path | None = None) -> str:

@@ -10,5 +10,5 @@ from tests.optimiser.conftest import untrained
 if __name__ == "__main__":
     torch.set_num_threads(1)
     small = untrained(named_prior("robust"))
-    setattr(amortes.pretrained, "load_pretrained", lambda name: (small, None))  # noqa: B010
+    setattr(amortes.pretrained, "load_pretrained", lambda name=None: (small, None))  # noqa: B010
     main()

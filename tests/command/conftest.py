@@ -14,4 +14,4 @@ def network() -> KernelNetwork:
 @pytest.fixture
 def as_default(network: KernelNetwork, monkeypatch: pytest.MonkeyPatch) -> None:
     """The small network instead of the one that comes with amortes."""
-    monkeypatch.setattr(amortes.pretrained, "load_pretrained", lambda name: (network, None))
+    monkeypatch.setattr(amortes.pretrained, "load_pretrained", lambda name=None: (network, None))

@@ -121,15 +121,17 @@ def test_what_came_before_the_model(network: KernelNetwork) -> None:
         fresh.explain({"x": 0.5, "n": 2, "c": "a"})
 
 
-def test_less_is_gained_beside_a_pending_trial(mixed: Optimizer) -> None:
+def test_gains_take_pending_trials_into_account(mixed: Optimizer) -> None:
     config = {"x": 0.9, "n": 8, "c": "b"}
     alone = mixed.explain(config)
     mixed.enqueue({**config, "x": 0.91})
     pending = mixed.ask()
     beside = mixed.explain(config)
-    assert alone.information is not None
-    assert beside.information is not None
-    assert beside.information < alone.information
+    point = mixed.space.encode(config)[None]
+    fitted = mixed._suggester.model(pending=True).fitted
+    assert fitted.X_pending is not None
+    assert beside.information == pytest.approx(float(fitted.score("jes", point)))
+    assert beside.information != alone.information
     assert beside.prediction == alone.prediction
     # The config of a pending trial is that trial.
     assert mixed.explain(pending.config).trial == pending

@@ -1,4 +1,4 @@
-"""What to use in the end: the config with the best posterior mean."""
+"""What to use in the end."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,10 @@ from amortes.optimiser.text import config_text, html_table, number, percent
 
 @dataclass(frozen=True, repr=False)
 class Recommendation:
-    """The config with the best posterior mean, and what an evaluation of it is expected to give.
+    """The config to use, and what an evaluation of it is expected to give.
 
-    The interval may take results far on the bad side for less bad than they are
-    (`amortes.acquisition.tail`).
+    It is that of the best posterior mean or, if there is no noise to speak of, the best one tried
+    unless the other is almost surely better (`amortes.acquisition.policy`).
     """
 
     config: Config

@@ -12,10 +12,10 @@ from matplotlib.ticker import MaxNLocator
 from amortes.optimiser.explanation import Explanation
 from amortes.optimiser.plots.picture import Picture
 from amortes.optimiser.plots.style import Style, dress
-from amortes.optimiser.plots.values import spans_decades
+from amortes.optimiser.plots.values import ValueScale
 
 SMALLEST = 1e-9
-"""Gains below this share of the largest are drawn as if they were that."""
+"""Gains below this share of the largest shown are drawn as if they were that."""
 LOOKS = {
     "explore": ("explores", "o", "model"),
     "exploit": ("exploits", "^", "recommended"),
@@ -37,7 +37,8 @@ def draw_gain(explanations: Sequence[Explanation], style: Style) -> Picture:
     below.set_xlabel("trial")
     below.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=10))
     above.set_title("expected of each trial when it was asked for", loc="left", fontsize="medium")
-    picture.legend_above(above.get_legend_handles_labels()[0])
+    legend = [*above.get_legend_handles_labels()[0], *below.get_legend_handles_labels()[0]]
+    picture.legend_above(legend)
     picture.align_ylabels()
     return picture
 
@@ -47,14 +48,13 @@ def _panel(
 ) -> None:
     dress(ax, style)
     x = [e.trial.number for e in explanations if e.trial is not None]
-    y = np.asarray(gains)
-    if len(y) and float(y.max()) > 0:
-        y = np.maximum(y, SMALLEST * float(y.max()))
-        if spans_decades(y):
-            ax.set_yscale("log")
-    ax.plot(x, y, color=style.faint, lw=1.2, zorder=1)
+    usual = ValueScale.of(gains, maximise=False)
+    y = np.maximum(gains, SMALLEST * usual.high)
+    scale = ValueScale.of(y.tolist(), maximise=False)
+    shown = scale.shown(y.tolist())
+    ax.plot(x, np.where(shown, y, np.nan), color=style.faint, lw=1.2, zorder=1)
     for kind, (name, marker, colour) in LOOKS.items():
-        some = [i for i, e in enumerate(explanations) if e.kind == kind]
+        some = [i for i, e in enumerate(explanations) if e.kind == kind and shown[i]]
         if some:
             ax.scatter(
                 [x[i] for i in some],
@@ -65,5 +65,10 @@ def _panel(
                 label=name,
                 zorder=3,
             )
-    if ax.get_yscale() == "linear":
+    if scale.beyond:
+        beyond = [place for place, there in zip(x, shown, strict=True) if not there]
+        label = scale.note.replace("result", "trial")
+        scale.mark_beyond(ax, beyond, s=26, color=style.result, label=label)
+    scale.apply(ax)
+    if not scale.log:
         ax.set_ylim(bottom=0.0)

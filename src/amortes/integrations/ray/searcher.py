@@ -1,0 +1,194 @@
+"""`AmortesSearch`: a `Searcher` for Ray Tune."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ray.tune.search import Searcher
+
+from amortes.errors import ConfigError, DataError, FileError, shown
+from amortes.files import read_json, write_json
+from amortes.integrations.ray.translate import Translation
+from amortes.optimiser.limits import warn
+from amortes.optimiser.optimizer import Optimizer
+from amortes.optimiser.suggest import check_acquisition
+from amortes.pretrained import AnyNetwork, as_network
+
+FORMAT = "amortes-ray"
+MODES = {"min": "minimize", "max": "maximize"}
+
+
+class AmortesSearch(Searcher):  # type: ignore[misc]
+    """Chooses configs by entropy search (or expected improvement), learned in advance.
+
+        tune_config = tune.TuneConfig(
+            search_alg=AmortesSearch(seed=0), metric="loss", mode="min", num_samples=50
+        )
+        tune.Tuner(train, param_space={"lr": tune.loguniform(1e-5, 1e-1)}, tune_config=tune_config)
+
+    Trials under way are pending: their configs are taken into account, their results are not known
+    yet. A trial counts by the last result it reported, also if a scheduler stopped it; one that
+    raised an error, or reported NaN, counts as failed, and its surroundings are avoided.
+
+    space: of Tune's functions (`tune.uniform`, ...) or of amortes (`Float`, ..., or a `Space`,
+        which may have constraints); default that of the `Tuner`.
+    metric, mode: what to minimise ("min") or maximise ("max"); default those of the `TuneConfig`.
+    points_to_evaluate: configs to try first.
+    evaluated_rewards: the values of the first of them that are known already.
+    The others are those of `amortes.Optimizer`, which is `optimizer` once the space is known.
+    """
+
+    def __init__(
+        self,
+        space: Any = None,
+        metric: str | None = None,
+        mode: str | None = None,
+        *,
+        points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
+        evaluated_rewards: Sequence[float] | None = None,
+        acquisition: str = "jes",
+        seed: int = 0,
+        initial: int | None = None,
+        network: AnyNetwork | None = None,
+    ) -> None:
+        if mode is not None and (not isinstance(mode, str) or mode not in MODES):
+            raise ConfigError(
+                f"mode: must be 'min' or 'max', not {shown(mode)}; one objective is supported."
+            )
+        check_acquisition(acquisition)
+        super().__init__(metric=metric, mode=mode)
+        self._metric: str | None = metric
+        self._mode: str | None = mode
+        self.optimizer: Optimizer | None = None
+        self._settings: dict[str, Any] = {
+            "acquisition": acquisition,
+            "seed": seed,
+            "initial": initial,
+            "network": None if network is None else as_network(network),
+        }
+        self._first = list(points_to_evaluate or ())
+        self._known = list(evaluated_rewards or ())
+        if len(self._known) > len(self._first):
+            raise ConfigError(
+                f"evaluated_rewards: has {len(self._known)} values, but there are only "
+                f"{len(self._first)} points_to_evaluate."
+            )
+        self._translation = None if space is None else Translation.of(space, constants=True)
+        self._numbers: dict[str, int] = {}  # of our trials under way, by Tune's names
+        self._saved: dict[str, Any] | None = None  # restored, but for a space not known yet
+        self._begin()
+
+    def set_search_properties(
+        self, metric: str | None, mode: str | None, config: Mapping[str, Any], **spec: Any
+    ) -> bool:
+        """Take over what the `Tuner` knows: metric, mode, and the space unless there is one."""
+        own_space = self._translation is not None
+        self._metric, self._mode = metric or self._metric, mode or self._mode
+        if not own_space:
+            self._translation = Translation.of(config, constants=False)
+        self._begin()
+        return not own_space
+
+    def suggest(self, trial_id: str) -> dict[str, Any]:
+        """What varies in the config of the next trial."""
+        optimizer, translation = self._ready()
+        trial = optimizer.ask()
+        self._numbers[trial_id] = trial.number
+        return translation.config(trial.config)
+
+    def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
+        """Nothing yet: a trial counts by its last result, when it is complete."""
+
+    def on_trial_complete(
+        self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False
+    ) -> None:
+        """Tell the last result of a trial, or that it failed."""
+        optimizer, _ = self._ready()
+        number = self._numbers.pop(trial_id, None)
+        if number is None:
+            return  # told before, or not suggested here
+        trial = optimizer.trials[number]
+        if error:
+            optimizer.tell(trial, failed=True, reason="the trial raised an error")
+        elif not result or self._metric is None or self._metric not in result:
+            warn(
+                f"trial {trial_id} ended without {self._metric!r} in its last result, so it counts "
+                f"as failed; report it, or check the name of the metric."
+            )
+            optimizer.tell(trial, failed=True, reason=f"no {self._metric} was reported")
+        else:
+            try:
+                optimizer.tell(trial, result[self._metric])
+            except DataError as refused:
+                warn(f"trial {trial_id} counts as failed: {self._metric}: {refused}")
+                optimizer.tell(trial, failed=True, reason=refused)
+
+    def add_evaluated_point(
+        self,
+        parameters: Mapping[str, Any],
+        value: float,
+        error: bool = False,
+        pruned: bool = False,
+        intermediate_values: Sequence[float] | None = None,
+    ) -> None:
+        """Tell a result from elsewhere."""
+        optimizer, translation = self._ready()
+        config = translation.read(parameters)
+        if error:
+            optimizer.tell(config, failed=True)
+        else:
+            optimizer.tell(config, value)
+
+    def save(self, checkpoint_path: str | os.PathLike[str]) -> None:
+        """Write everything that the next suggestion depends on to a JSON file."""
+        write_json(checkpoint_path, {"format": FORMAT, **self.get_state()})
+
+    def restore(self, checkpoint_path: str | os.PathLike[str]) -> None:
+        """Go on where the searcher was that saved this file; give the same space and network."""
+        state = read_json(checkpoint_path)
+        if not isinstance(state, dict) or state.get("format") != FORMAT:
+            raise FileError(f"{checkpoint_path} was not saved by AmortesSearch.")
+        try:
+            self.set_state(state)
+        except (FileError, ConfigError) as error:
+            raise type(error)(f"{checkpoint_path}: {error}") from None
+
+    def get_state(self) -> dict[str, Any]:
+        """JSON-ready values; `set_state` goes on from them."""
+        return {
+            "metric": self._metric,
+            "mode": self._mode,
+            "optimizer": None if self.optimizer is None else self.optimizer.state,
+            "numbers": dict(self._numbers),
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `get_state` gave."""
+        if missing := {"metric", "mode", "optimizer", "numbers"} - state.keys():
+            raise FileError(f"the state of a searcher lacks {', '.join(sorted(missing))}.")
+        self._metric, self._mode = state["metric"], state["mode"]
+        self._numbers = dict(state["numbers"])
+        self._saved, self.optimizer = state["optimizer"], None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Make the optimiser, once all that it needs is known."""
+        if self.optimizer is not None or self._translation is None or self._mode is None:
+            return
+        if self._saved is not None:
+            self.optimizer = Optimizer.from_state(
+                self._saved, space=self._translation.space, network=self._settings["network"]
+            )
+            return
+        first = [self._translation.read(config) for config in self._first]
+        start: list[Any] = [*zip(first, self._known, strict=False), *first[len(self._known) :]]
+        goal: Any = MODES[self._mode]
+        self.optimizer = Optimizer(self._translation.space, goal, start=start, **self._settings)
+
+    def _ready(self) -> tuple[Optimizer, Translation]:
+        if self.optimizer is None or self._translation is None or self._metric is None:
+            raise ConfigError(
+                "AmortesSearch needs a space, a metric and a mode: give them to it, or param_space "
+                "to the Tuner, and metric and mode to its TuneConfig."
+            )
+        return self.optimizer, self._translation
