@@ -1,8 +1,8 @@
 """The default policy: which acquisition suits the results so far, and what to use in the end.
 
-Without noise what counts is the best result, and expected improvement goes for it. With noise it is
-the config that is recommended in the end, and joint entropy search finds out which is best: it
-never repeats what it believes best just to see it. Measured in docs/log.md, 2026-11-18.
+Expected improvement over the best point, as uncertain as that is, goes for a good result at once.
+With noise that is not all: what counts is the config that is recommended in the end, and joint
+entropy search finds out which is best. Early on it is worse all the same: docs/log.md, 2026-11-18.
 """
 
 import torch
@@ -11,8 +11,9 @@ from torch import Tensor
 from amortes.acquisition.fitted import Fitted
 
 NOISY = 0.1
-"""Noise, in standard deviations of the results, from which on information is worth more than
-improvement."""
+"""Noise that matters, in standard deviations of the results."""
+ENOUGH = 40
+"""Results from which on, with noise, information is worth more than improvement."""
 SURE = 0.9
 """Chance of being better than the best result without which a place never tried is not recommended,
 if there is no noise."""
@@ -25,7 +26,7 @@ def is_noisy(fitted: Fitted) -> bool:
 
 def automatic(fitted: Fitted) -> str:
     """The acquisition that suits the results of the fit."""
-    return "jes" if is_noisy(fitted) else "logei"
+    return "jes" if len(fitted.X) >= ENOUGH and is_noisy(fitted) else "logei"
 
 
 def recommended(fitted: Fitted, x: Tensor) -> Tensor:

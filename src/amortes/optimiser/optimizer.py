@@ -40,7 +40,7 @@ class Optimizer(Insight):
     """Suggests configs of a space; safe to use from several threads.
 
     space: a `Space`, or a dict of parameters.
-    acquisition: auto (logei without noise, jes with it), pes, mes or jes (information about the
+    acquisition: auto (logei; later, with noise, jes), pes, mes or jes (information about the
         optimum), ei or logei.
     initial: number of results, or trials under way, before the network chooses; default one more
         than coordinates, at most 10.

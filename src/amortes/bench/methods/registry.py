@@ -13,7 +13,7 @@ from amortes.errors import ConfigError, MissingExtraError
 from amortes.optimiser.model import ACQUISITIONS
 
 METHODS: dict[str, str] = {
-    "auto": "ours: the default policy, logei without noise and jes with it",
+    "auto": "ours: the default policy, logei and later, with noise, jes",
     "pes": "ours: information about the place of the optimum",
     "mes": "ours: information about its value",
     "jes": "ours: information about both",

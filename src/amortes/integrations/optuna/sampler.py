@@ -48,7 +48,7 @@ class AmortesSampler(BaseSampler):
     they accumulate is avoided; where trials were pruned is not looked at again. Constraints that
     the objective sets (`trial.set_constraint`, since Optuna 5) are learned.
 
-    acquisition: auto (logei without noise, jes with it), pes, mes or jes (information about the
+    acquisition: auto (logei; later, with noise, jes), pes, mes or jes (information about the
         optimum), ei or logei.
     seed: default a random one.
     n_startup_trials: number of results, or trials under way, before the network chooses; until
