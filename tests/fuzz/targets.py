@@ -17,11 +17,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from amortes.errors import AmortesError
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import (
+    Allowed,
     AmortesWarning,
     Categorical,
     Float,
@@ -32,7 +34,7 @@ from amortes.optimiser import (
     Space,
     Trial,
 )
-from amortes.pretrained import weights_path
+from amortes.pretrained import DEFAULT, weights_path
 from amortes.prior.gp import named_prior
 from amortes.random import generator
 from amortes.training.export import load_network
@@ -41,7 +43,7 @@ from tests.fuzz.values import Colour, json_junk, junk, number
 from tests.optimiser.conftest import untrained
 
 MIXED = {"x": Float(-1, 1), "n": Int(1, 9, log=True), "c": Categorical(["a", [1], None]), "k": 5}
-NETWORK = "kernel-robust"
+NETWORK = DEFAULT
 
 
 @functools.cache
@@ -188,6 +190,71 @@ def parameter(rng: random.Random) -> Any:
     return rng.choice([Ordinal, Categorical])(choices if rng.random() < 0.95 else junk(rng))
 
 
+def branches(rng: random.Random, depth: int = 0) -> Any:
+    """A parameter, often with parameters below its choices."""
+    if depth == 2 or rng.random() < 0.4:
+        return parameter(rng)
+    keys: list[Any] = ["u", "v", 1, True, None, (1, 2), Colour.RED]
+    below: dict[Any, Any] = {}
+    for key in rng.sample(keys, rng.randrange(1, 4)):
+        names = rng.sample("pqrst", rng.randrange(3))
+        below[key] = {f"{name}{depth}": branches(rng, depth + 1) for name in names}
+        if rng.random() < 0.1:
+            below[key] = rng.choice([None, {"z": 3}, {"z": "b"}, {junk_key(rng): 1}, junk(rng)])
+    return Categorical(below)
+
+
+def junk_key(rng: random.Random) -> Any:
+    """Anything that can be a key."""
+    key = junk(rng)
+    with contextlib.suppress(Exception):
+        hash(key)
+        return key
+    return 3
+
+
+def condition(rng: random.Random) -> Any:
+    """A text or a function that might be a constraint."""
+    words = "x y k p0 q0 r0 ( ) [ ] , + - * / ** < <= == in not and or 1 0.5 'u' None sqrt(x) . if"
+    texts = ["x < 0.9", "y <= k or x > 0.1", "p0 != 'u'", "q0 < 1 and x > 0", "x in [0.5, 1]"]
+    texts.append(" ".join(rng.choices(words.split(), k=rng.randrange(1, 8))))
+    answer = rng.choice([True, np.bool_(True), junk(rng)])
+    functions = [lambda values: values["x"] < 0.9, lambda values: answer]
+    vectorised = [Allowed(function, vectorized=True) for function in functions]
+    return rng.choice([*texts, *functions, *vectorised, junk(rng)])
+
+
+def conditional(rng: random.Random) -> None:
+    """Spaces with branches, and constraints of any kind."""
+    constraints = [condition(rng) for _ in range(rng.choice([0, 0, 1, 2]))]
+    if any(
+        isinstance(c, type | type(math) | type(math.sin) | torch.nn.Module) for c in constraints
+    ):
+        return  # what a function of the user does is the user's
+    parameters = {"x": Float(0, 1), "y": branches(rng), "k": 1}
+    made = Space(parameters, constraints if rng.random() < 0.95 else junk(rng))
+    for _ in range(3):
+        point = [rng.choice([0.0, 1.0, rng.random()]) for _ in range(made.d)]
+        found = made.decode(torch.tensor(point, dtype=torch.float64))
+        assert made.check(found) == found
+        projected = made.project(torch.tensor([point], dtype=torch.float64))
+        torch.testing.assert_close(made.encode(found), projected[0], atol=1e-9, rtol=0.0)
+        assert made.from_json(made.to_json(found)) == found
+        assert not made.lacking(found)
+        assert made.relevant(found) == found
+        assert made.allows(found) in (True, False)
+    json.dumps(made.to_dict(), allow_nan=False)
+    assert made.check(config(rng, made))
+    opt = optimizer(made, initial=3)
+    for _ in range(rng.randrange(1, 4)):
+        trial = opt.ask()
+        assert made.allows(trial.config)
+        opt.tell(trial, trial["x"])
+    check_run(opt)
+    again = Optimizer.from_state(opt.state, space=made, network=network())
+    assert again.trials == opt.trials
+
+
 def space(rng: random.Random) -> None:
     """Spaces, their points and their descriptions."""
     parameters: dict[Any, Any] = {}
@@ -306,7 +373,8 @@ TARGETS: dict[str, tuple[Callable[[random.Random], None], int]] = {
     "settings": (settings, 10),
     "ask": (ask, 2),
     "table": (table, 6),
-    "space": (space, 30),
+    "space": (space, 25),
+    "conditional": (conditional, 5),
     "state": (state, 20),
     "weights": (weights, 6),
 }
