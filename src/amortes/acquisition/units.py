@@ -31,8 +31,8 @@ SMALLEST = 1e-100
 """Spreads below this count as none: their squares would underflow."""
 ROUNDING = 1e-13
 """Values that differ by less than this share of their size differ by rounding."""
-BULK = (0.16, 0.5, 0.84)
-"""Quantiles that give scale and centre; those of a normal distribution one sd apart."""
+BULK = (0.16, 0.84)
+"""Quantiles that give the scale; those of a normal distribution are two sds apart."""
 BEYOND = 10.0
 """How many times the range of the data beyond these predictions may reach."""
 
@@ -60,13 +60,10 @@ class Units:
                 "Rescale the objective, or take its logarithm."
             )
         sign = 1.0 if maximise else -1.0
-        least = max(ROUNDING * size, SMALLEST)
-        centre, scale = _bulk(sign * y, least)
+        centre, scale = _bulk(sign * y)
         t = (sign * y - centre) / scale
         v = power_transform(t, power)
-        sd = float(v.std()) if len(v) > 1 else 0.0
-        if sd * scale <= least:
-            sd = 1.0
+        sd = 1.0 if without_spread(y) else float(v.std())
         low, high = float(t.min()), float(t.max())
         reach = BEYOND * max(high - low, 1.0)
         return cls(sign, centre, scale, power, float(v.mean()), sd, low - reach, high + reach)
@@ -106,13 +103,18 @@ class Units:
         )
 
 
-def _bulk(u: Tensor, least: float) -> tuple[float, float]:
-    """Centre and scale of values, from their quantiles; nothing below `least` is a scale."""
-    levels = torch.tensor(BULK, dtype=u.dtype)
-    low, centre, high = torch.quantile(u, levels).tolist()
-    for scale in (0.5 * (high - low), float(u.std()) if len(u) > 1 else 0.0):
-        if scale > least:
-            return centre, scale
+def _bulk(u: Tensor) -> tuple[float, float]:
+    """Centre and scale of values, from their quantiles; without these from all of them."""
+    # Of the values themselves, from inside: one outlier among a few must not be part of a scale.
+    low, high = (
+        float(torch.quantile(u, level, interpolation=side))
+        for level, side in zip(BULK, ("higher", "lower"), strict=True)
+    )
+    centre = float(torch.quantile(u, 0.5))
+    if high - low > max(ROUNDING * max(abs(low), abs(high)), SMALLEST):
+        return centre, 0.5 * (high - low)
+    if not without_spread(u):
+        return centre, float(u.std())
     return centre, abs(centre) if abs(centre) > SMALLEST else 1.0
 
 

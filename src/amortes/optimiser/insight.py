@@ -88,7 +88,8 @@ class Insight:
             (result,) = predict(
                 model.fitted, self.space, [config], level=level, observation_noise=True
             )
-        return Recommendation(config, result.mean, result.lower, result.upper, level)
+        # Of a skewed distribution the mean may be outside of the interval.
+        return Recommendation(config, result.median, result.lower, result.upper, level)
 
     @overload
     def predict(
