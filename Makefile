@@ -11,7 +11,7 @@ TABLES := summary regret-table real-table wins-table ranks-table standings stand
 REPORT := index.html $(TABLES:%=tables/%.md) \
 	$(foreach name,$(FIGURES),figures/$(name).png figures/$(name).svg data/$(name).csv)
 
-.PHONY: demo test test-slow fuzz study lint types check clean
+.PHONY: demo test test-slow fuzz study docs lint types check clean
 
 demo: $(STAMP)  ## noisy Hartmann-6: entropy search beside LogEI and random search, out/demo.png
 	$(BIN)/amortes demo --output out/demo.png
@@ -33,6 +33,9 @@ study: $(STAMP)  ## a miniature of the benchmarks, from runs to report, in minut
 	@cd out/study/report && for part in $(REPORT); do \
 		test -s $$part || { echo "The report has no $$part."; exit 1; }; done
 
+docs: $(STAMP)  ## the site: out/site; its examples run, warnings are errors; DRAFT=1 to run none
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -40,7 +43,7 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-check: lint types test study  ## everything continuous integration runs
+check: lint types test docs study  ## everything continuous integration runs
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -49,4 +52,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 clean:  ## what the above have made; other results in out stay
-	rm -rf $(VENV) out/demo.png out/study .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) out/demo.png out/study out/site .mypy_cache .ruff_cache .pytest_cache
