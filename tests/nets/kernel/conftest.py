@@ -1,5 +1,4 @@
 import pytest
-import torch
 
 from amortes.nets.kernel import KernelConfig, KernelNetwork
 from amortes.prior.gp import PRIORS
@@ -14,8 +13,13 @@ def task() -> TaskBatch:
 
 
 @pytest.fixture
+def warped() -> TaskBatch:
+    """The same of a prior with a mixed kernel and warps."""
+    config = TaskConfig(batch_size=3, num_queries=9)
+    return TaskStream(PRIORS["real"], 77, config).batch_of(0, 2, 7)
+
+
+@pytest.fixture
 def network() -> KernelNetwork:
-    """An untrained kernel network with repeatable weights."""
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        return KernelNetwork(KernelConfig(), PRIORS["robust"]).eval()
+    """A kernel network of which nothing is learned."""
+    return KernelNetwork(KernelConfig(encoder=None), PRIORS["robust"]).eval()

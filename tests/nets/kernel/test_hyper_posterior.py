@@ -7,7 +7,7 @@ from scipy import stats
 
 from amortes.nets.kernel import hyper_posterior
 from amortes.nets.kernel.hyper_posterior import HyperPosterior
-from amortes.prior.gp import PRIORS, GPPrior, Hyperparameters, Kernel, Marginal
+from amortes.prior.gp import PRIORS, GPPrior, Hyperparameters, Marginal
 from amortes.prior.kernels import covariance
 from amortes.prior.tasks import TaskBatch
 
@@ -16,15 +16,32 @@ FREE = dataclasses.replace(
 )
 
 
-@pytest.mark.parametrize("kernel", ["se", "matern52"])
+CASES = {
+    "se": FREE,
+    "matern52": dataclasses.replace(FREE, kernel="matern52"),
+    "mixed": PRIORS["real"].models[0][1],
+    "warped se": dataclasses.replace(
+        FREE, warp_shape=Marginal.normal(0.0, 0.35), warp_shift=Marginal.normal(0.1, 0.8)
+    ),
+    "warped and mixed": PRIORS["real"].models[1][1],
+    "one warp": dataclasses.replace(FREE, warp_shift=Marginal.normal(0.1, 0.8)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("many", [0, 64])
 def test_density_gradient_and_information(
-    monkeypatch: pytest.MonkeyPatch, task: TaskBatch, kernel: Kernel, many: int
+    monkeypatch: pytest.MonkeyPatch, task: TaskBatch, case: str, many: int
 ) -> None:
     monkeypatch.setattr(hyper_posterior, "MANY", many)
-    prior = dataclasses.replace(FREE, kernel=kernel)
+    prior = CASES[case]
     posterior = HyperPosterior(prior, task.X, task.y)
-    z = torch.tensor([[0.3, -0.5, 0.4, 0.8]], dtype=torch.float64).repeat(3, 1).requires_grad_()
+    p = posterior.p
+    assert p == 4 + (4 if prior.warped else 0) + (1 if prior.kernel == "mixed" else 0)
+    row = torch.tensor([[0.3, -0.5, 0.4, 0.8, 0.6, -0.3, -0.7, 0.5, 0.2]], dtype=torch.float64)
+    if not prior.warped:
+        row[:, 4:5] = row[:, 8:]
+    z = row[:, :p].repeat(3, 1).requires_grad_()
     value, gradient, _ = posterior.derivatives(z.detach())
     density = posterior.log_density(z[:, None])[:, 0]
     (expected,) = torch.autograd.grad(density.sum(), z)
@@ -43,7 +60,7 @@ def test_density_gradient_and_information(
     model = HyperPosterior(prior, task.X[:1].expand(4000, -1, -1), draws.T)
     _, slopes, informations = model.derivatives(z[:1].detach().expand(4000, -1))
     scores = slopes + z[0].detach()
-    expected = scores.T @ scores / 4000 + torch.eye(4)
+    expected = scores.T @ scores / 4000 + torch.eye(p)
     assert torch.allclose(informations.mean(0), expected, atol=0.25, rtol=0.15)
     assert torch.allclose(informations[0], informations[1]) == (many > 0)
 

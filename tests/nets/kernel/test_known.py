@@ -13,16 +13,17 @@ from amortes.prior.tasks import TaskBatch
 from tests.nets.kernel.test_peak import rivals
 
 
-@pytest.fixture
-def conditioned(task: TaskBatch) -> Conditioned:
-    prior = PRIORS["robust"]
-    particles = infer_particles(prior, task.X, task.y, ParticleConfig(count=3))
+@pytest.fixture(params=["robust", "real"])
+def conditioned(task: TaskBatch, request: pytest.FixtureRequest) -> Conditioned:
+    """Four particles."""
+    prior = PRIORS[request.param]
+    particles = infer_particles(prior, task.X, task.y, ParticleConfig(count=1))
     return condition(prior, particles, task.X, task.y)
 
 
 def places_at(conditioned: Conditioned, x: Tensor) -> Places:
     at = conditioned.moments(x)
-    slopes = conditioned.slope_kernel(conditioned.X, x)  # b x k x n x s x d
+    slopes = conditioned.slope_kernel(conditioned.V, at.V)  # b x k x n x s x d
     white = (conditioned.whitener @ slopes.flatten(3)).reshape(slopes.shape)
     white = torch.cat([white, at.whitened[..., None]], dim=-1)
     return Places(conditioned, x, at, white, white.transpose(2, 3))
@@ -52,19 +53,21 @@ def below(known: Known, mean: float, variance: float, with_star: float) -> tuple
 
 def test_covariances_with_slopes_are_derivatives(conditioned: Conditioned, task: TaskBatch) -> None:
     x = task.optimum.x[:, None].clone()
-    found = places_at(conditioned, x).covariance(task.Xq, conditioned.moments(task.Xq))
-    assert found.shape == (3, 3, 1, 9, 3)
+    found = places_at(conditioned, x).covariance(conditioned.moments(task.Xq))
+    assert found.shape == (3, 4, 1, 9, 3)
+    # Slopes are those by scaled coordinates.
+    per_unit = (-conditioned.log_stretch(x)).exp()[:, :, 0, None]  # b x k x 1 x d
 
     def covariance(place: Tensor) -> Tensor:  # b x k x q
         at, at_q = conditioned.moments(place), conditioned.moments(task.Xq)
-        return conditioned.covariance(task.Xq, at_q, place, at)[..., 0]
+        return conditioned.covariance(at_q, at)[..., 0]
 
     assert torch.allclose(found[:, :, 0, :, -1], covariance(x))
     h = 1e-5
     for k in range(2):
         shift = torch.zeros_like(x)
         shift[..., k] = h
-        slope = (covariance(x + shift) - covariance(x - shift)) / (2 * h)
+        slope = (covariance(x + shift) - covariance(x - shift)) / (2 * h) * per_unit[..., k]
         assert torch.allclose(found[:, :, 0, :, k], slope, rtol=1e-5, atol=1e-8)
 
 
@@ -112,8 +115,8 @@ def test_gradients_against_differences(conditioned: Conditioned, task: TaskBatch
 
     def value(X: Tensor) -> Tensor:
         moments = conditioned.moments(X)
-        raw = peak.places.covariance(X, moments)
-        rows = known.rows(raw, conditioned.covariance(X, moments, at.X, at.moments))
+        raw = peak.places.covariance(moments)
+        rows = known.rows(raw, conditioned.covariance(moments, at.moments))
         m, v, _ = known.below(moments.mean, moments.variance, rows, raw[..., -1])
         return (m + v.log()).sum()
 

@@ -7,28 +7,29 @@ from amortes.nets.kernel.landmarks import (
     LandmarkConfig,
     _repeated,
     find_landmarks,
-    fresh_optima,
     log_kernel_of_maximum,
 )
 from amortes.nets.kernel.particles import ParticleConfig, infer_particles
-from amortes.prior.gp import PRIORS
+from amortes.prior.gp import PRIORS, GPPrior
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from amortes.random import generator
 
 PRIOR = PRIORS["robust"]
 
 
-def conditioned_on(task: TaskBatch, count: int = 4) -> Conditioned:
-    particles = infer_particles(PRIOR, task.X, task.y, ParticleConfig(count=count))
-    return condition(PRIOR, particles, task.X, task.y)
+def conditioned_on(task: TaskBatch, prior: GPPrior = PRIOR) -> Conditioned:
+    particles = infer_particles(prior, task.X, task.y, ParticleConfig(count=1))
+    return condition(prior, particles, task.X, task.y)
 
 
-def test_draws_are_consistent(task: TaskBatch) -> None:
-    landmarks = find_landmarks(conditioned_on(task), LandmarkConfig())
+@pytest.mark.parametrize("name", ["robust", "real"])
+def test_draws_are_consistent(task: TaskBatch, name: str) -> None:
+    conditioned = conditioned_on(task, PRIORS[name])
+    landmarks = find_landmarks(conditioned, LandmarkConfig())
     assert landmarks.X.shape == (3, 64, 2)
     assert ((landmarks.X >= 0) & (landmarks.X <= 1)).all()
     assert torch.allclose(landmarks.share.sum(2), torch.ones(3, 4, dtype=torch.float64))
-    at = conditioned_on(task).moments(landmarks.X)
+    at = conditioned.moments(landmarks.X)
     assert torch.allclose(at.mean, landmarks.moments.mean, atol=1e-8)
     assert torch.allclose(at.variance, landmarks.moments.variance, atol=1e-8)
 
@@ -53,15 +54,6 @@ def test_invalid_values_name_the_field(field: str, value: int) -> None:
 def test_as_many_landmarks_as_candidates(task: TaskBatch) -> None:
     config = LandmarkConfig(count=8, num_global=4, num_centres=2, per_centre=1)
     assert find_landmarks(conditioned_on(task), config).X.shape == (3, 8, 2)
-
-
-def test_fresh_optima_need_draws_of_their_own(task: TaskBatch) -> None:
-    conditioned, enough = conditioned_on(task), LandmarkConfig(draws=8, optima=4)
-    enough.require_fresh()
-    landmarks = find_landmarks(conditioned, enough)
-    assert fresh_optima(conditioned, landmarks).x.shape == (3, 4, 2)
-    with pytest.raises(ConfigError, match=r"landmarks.draws: .* at least 10, twice .* not 8"):
-        LandmarkConfig(draws=8, optima=5).require_fresh()
 
 
 def test_landmarks_come_close_to_the_true_optimum() -> None:
@@ -117,8 +109,6 @@ def test_few_observations_are_enough() -> None:
 
 @pytest.mark.parametrize("d", [1, 20])
 def test_any_dimension(d: int) -> None:
-    from amortes.prior.gp import GPPrior
-
     prior = GPPrior(max_dim=20)
     task = TaskStream(prior, 1, TaskConfig(batch_size=2, num_queries=3)).batch_of(0, d, 4)
     particles = infer_particles(prior, task.X, task.y, ParticleConfig(count=4))

@@ -1,9 +1,11 @@
+import dataclasses
+
 import pytest
 import torch
 from torch import Tensor
 
 from amortes.errors import ConfigError, DataError
-from amortes.nets.base import Hint
+from amortes.nets.base import GAINS, Hint
 from amortes.nets.kernel import KernelConfig, KernelNetwork
 from amortes.nets.kernel import network as module
 from amortes.nets.kernel.landmarks import LandmarkConfig
@@ -13,24 +15,87 @@ from amortes.prior.gp import PRIORS, GPPrior
 from amortes.prior.tasks import TaskBatch
 from amortes.training.batches import take_rows
 
+REAL = dataclasses.replace(PRIORS["real"], max_dim=20)
+
 
 def hints(task: TaskBatch) -> list[Hint | None]:
     o = task.optimum
     return [None, Hint(x=o.x), Hint(f=o.f), Hint(o.x, o.f)]
 
 
-def test_the_untrained_network_is_almost_the_closed_form(
-    network: KernelNetwork, task: TaskBatch
+@pytest.mark.parametrize("noise", [True, False])
+def test_predictions_are_mixtures_over_particles(
+    network: KernelNetwork, task: TaskBatch, noise: bool
 ) -> None:
     state = network.condition(task.X, task.y)
-    for hint in hints(task):
-        learned = network.predict(state, task.Xq, hint)
-        network.use_correction = False
-        closed = network.predict(state, task.Xq, hint)
-        network.use_correction = True
-        sd = closed.variance.sqrt()
-        assert ((learned.mean - closed.mean).abs() < 0.2 * sd).all()
-        assert ((learned.variance.sqrt() / sd).log().abs() < 0.3).all()
+    predicted = (network.predict if noise else network.latent)(state, task.Xq)
+    particles = state.conditioned.particles
+    at = state.conditioned.moments(task.Xq)
+    w = particles.log_weights.exp()[..., None]
+    variance = at.variance
+    if noise:
+        variance = variance + particles.hyper.noise_sd.square()[..., None]
+    mean = (w * at.mean).sum(1)
+    assert torch.allclose(predicted.mean, mean)
+    total = (w * (variance + (at.mean - mean[:, None]).square())).sum(1)
+    assert torch.allclose(predicted.variance, total)
+    assert torch.allclose(network.mean(state, task.Xq), mean)
+    observed = (w * state.conditioned.moments(task.X).mean).sum(1)
+    assert torch.allclose(network.observed_mean(state), observed, atol=1e-7)
+
+
+def test_an_encoder_changes_where_to_look_not_what_is_found(task: TaskBatch) -> None:
+    prior = PRIORS["real"]
+    many = ParticleConfig(count=256)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        guessing = KernelNetwork(KernelConfig(particles=many), prior).eval()
+    plain = KernelNetwork(KernelConfig(particles=many, encoder=None), prior).eval()
+    a, b = (n.predict(n.condition(task.X, task.y), task.Xq) for n in (guessing, plain))
+    assert ((a.mean - b.mean).abs() < 0.15 * b.sd).all()
+    assert ((a.sd / b.sd).log().abs() < 0.15).all()
+    assert not any(True for _ in plain.parameters())
+
+
+def test_what_it_knows_beyond_predictions(network: KernelNetwork, task: TaskBatch) -> None:
+    state = network.condition(task.X, task.y)
+    conditioned = state.conditioned
+    w = conditioned.weights[..., None]
+    at, at_x = conditioned.moments(task.Xq), conditioned.moments(task.X[:, :1])
+    gained = network.improvement(state, task.Xq, task.X[:, 0])
+    assert torch.allclose(gained.mean, (w * (at.mean - at_x.mean)).sum(1))
+    cov = conditioned.covariance(at, at)
+    sd = cov.diagonal(dim1=-2, dim2=-1).sqrt()
+    expected = (w[..., None] * cov / (sd[..., :, None] * sd[..., None, :])).sum(1)
+    found = network.correlation(state, task.Xq, noise=False)
+    assert torch.allclose(found, expected, atol=1e-6)
+    assert torch.equal(found.diagonal(dim1=-2, dim2=-1), torch.ones(3, 9, dtype=torch.float64))
+    noisy = network.correlation(state, task.Xq, noise=True)
+    sd = (sd.square() + conditioned.noise_variance[..., None]).sqrt()
+    expected = (w[..., None] * cov / (sd[..., :, None] * sd[..., None, :])).sum(1)
+    off = ~torch.eye(9, dtype=torch.bool)
+    assert torch.allclose(noisy[:, off], expected[:, off], atol=1e-6)
+    assert network.lengthscale(state).shape == (3, 2)
+    variance = (conditioned.weights * conditioned.particles.hyper.noise_sd.square()).sum(1)
+    assert torch.allclose(network.noise_sd(state), variance.sqrt())
+    mean, spread = network.rough_moments(state, task.Xq)
+    exact = network.latent(state, task.Xq)
+    assert ((mean - exact.mean).abs() < 0.5 * exact.sd).all()
+    assert ((spread / exact.sd).log().abs() < 0.5).all()
+
+
+def test_evidence_of_other_values_is_that_of_a_fit_to_them(
+    network: KernelNetwork, task: TaskBatch
+) -> None:
+    config = KernelConfig(particles=ParticleConfig(count=256), encoder=None)
+    careful = KernelNetwork(config, network.prior).eval()
+    state = careful.condition(task.X, task.y)
+    others = torch.stack([task.y, 1.05 * task.y, task.y + 0.05], dim=1)  # b x m x n
+    found = careful.log_evidence(state, others)
+    assert torch.allclose(found[:, 0], careful.log_evidence(state))
+    for i in range(3):
+        direct = careful.log_evidence(careful.condition(task.X, others[:, i]))
+        assert torch.allclose(found[:, i], direct, atol=0.1)
 
 
 def test_batches_equal_single_datasets_and_states_can_be_reused(
@@ -153,11 +218,9 @@ def test_dtypes_are_kept_and_no_random_numbers_are_drawn(
     ["one", "many", "high-d", "duplicates", "constant", "noise-free", "noisy", "far", "pool",
      "converged"],
 )  # fmt: skip
-def test_hard_data(case: str) -> None:
-    prior = GPPrior(max_dim=20)
-    with torch.random.fork_rng():
-        torch.manual_seed(1)
-        network = KernelNetwork(KernelConfig(), prior).eval()
+@pytest.mark.parametrize("prior", [GPPrior(max_dim=20), REAL], ids=["plain", "real"])
+def test_hard_data(case: str, prior: GPPrior) -> None:
+    network = KernelNetwork(KernelConfig(encoder=None), prior).eval()
     rng = torch.Generator().manual_seed(2)
     sizes = {"one": (1, 1), "many": (300, 3), "high-d": (40, 20), "converged": (120, 1)}
     n, d = sizes.get(case, (12, 2))
@@ -176,7 +239,7 @@ def test_hard_data(case: str) -> None:
         y = y + 50
     if case == "pool":
         X = X.round()
-    state = network.condition(X, y, X[:, :1] + 0.1)
+    state = network.condition(X, y, (X[:, :1] + 0.1).clamp_max(1.0))
     Xq = torch.cat([X[:, :4], torch.rand(1, 8, d, generator=rng, dtype=torch.float64)], dim=1)
     Xq.requires_grad_()
     x_star, f_star = torch.ones(1, d, dtype=torch.float64), y.amax(1) + 0.1
@@ -193,23 +256,32 @@ def test_hard_data(case: str) -> None:
     assert slope.isfinite().all()
 
 
-def test_untrained_gains_are_their_estimates(network: KernelNetwork, task: TaskBatch) -> None:
+def test_gains_are_those_of_the_draws(network: KernelNetwork, task: TaskBatch) -> None:
     state = network.condition(task.X, task.y)
     gain = network.gain(state, task.Xq)
+    assert gain.batch_shape == (3, 9, 3)
     assert (gain.mean > 0).all()
-    imagined = network.imagined_gains(state, task.Xq).mean(2)
-    assert 0.5 < float(gain.mean.detach().mean() / imagined.mean()) < 2.0
+    for i, name in enumerate(GAINS):
+        expected = network.expected_gain(state, task.Xq, name)
+        assert torch.allclose(gain.mean[..., i], expected)
+        assert state.sketch is not None
+        draws = state.sketch.terms(name, task.Xq).counted
+        spread = draws.var(-1, unbiased=False)
+        width = (module.GAIN_WIDTH * draws.abs().mean(-1)).square()
+        assert torch.allclose(gain.variance[..., i], spread + width, rtol=1e-6)
 
 
 def test_few_landmarks_and_many_particles_are_enough_for_gains(task: TaskBatch) -> None:
     config = KernelConfig(
-        particles=ParticleConfig(count=128), landmarks=LandmarkConfig(count=8, draws=4, optima=3)
+        particles=ParticleConfig(count=32),
+        landmarks=LandmarkConfig(count=8, draws=4, optima=3),
+        encoder=None,
     )
-    network = KernelNetwork(config, PRIORS["robust"]).requires_grad_(False).eval()
+    network = KernelNetwork(config, PRIORS["robust"]).eval()
     state = network.condition(task.X, task.y)
     assert network.gain(state, task.Xq).mean.isfinite().all()
-    assert state.gains is not None
-    sketch = state.gains[0]
+    sketch = state.sketch
+    assert sketch is not None
     # A few stand for all.
     few, all_ = (c.particles for c in (sketch.conditioned, state.conditioned))
     assert few.log_weights.shape == (3, module.GAIN_PARTICLES)
@@ -218,18 +290,16 @@ def test_few_landmarks_and_many_particles_are_enough_for_gains(task: TaskBatch) 
         assert torch.allclose(mean, exact, rtol=0.2)
 
 
-def test_stages_own_different_parameters(network: KernelNetwork) -> None:
+def test_only_the_encoder_is_learned(task: TaskBatch) -> None:
+    network = KernelNetwork(KernelConfig(), PRIORS["real"])
+    assert network.encoder is not None
     base = {id(p) for p in network.base_parameters()}
-    alpha = {id(p) for p in network.alpha_parameters()}
-    assert not base & alpha
-    assert base | alpha == {id(p) for p in network.parameters()}
-
-
-def test_invalid_values_name_the_field() -> None:
-    with pytest.raises(ConfigError, match="gain_layers"):
-        KernelConfig(gain_layers=0)
-    with pytest.raises(ConfigError, match="gain_width"):
-        KernelConfig(gain_width=0)
-    with pytest.raises(ConfigError, match="gain_bars: must be at least 3, not 2"):
-        KernelConfig(gain_bars=2)
-    assert KernelNetwork(KernelConfig(gain_width=32), PRIORS["paper"]).config.gain_width == 32
+    assert base == {id(p) for p in network.parameters()}
+    assert list(network.alpha_parameters()) == []
+    assert not network.learned_gains
+    loss = network.inference_loss(task.X, task.y, task.hyper)
+    loss.backward()  # type: ignore[no-untyped-call]
+    without = KernelNetwork(KernelConfig(encoder=None), PRIORS["real"])
+    assert list(without.parameters()) == []
+    with pytest.raises(ConfigError, match=r"config\.encoder"):
+        without.inference_loss(task.X, task.y, task.hyper)

@@ -7,13 +7,14 @@ import torch
 from torch import Tensor
 
 from amortes.errors import ConfigError
-from amortes.nets.kernel.hyper_posterior import HyperPosterior
+from amortes.nets.kernel.hyper_posterior import HyperPosterior, observed_covariance
 from amortes.nets.kernel.particles import (
     FURTHEST,
     STEEP,
     ParticleConfig,
     find_modes,
     infer_particles,
+    infer_with_roots,
     normal_points,
     thin,
 )
@@ -91,6 +92,15 @@ def test_thinning_keeps_large_weights_and_makes_the_others_equal() -> None:
     assert log_weights[1].exp().tolist() == pytest.approx([0.25] * 4)
 
 
+def test_thinning_survives_weights_that_are_nothing() -> None:
+    log_weights = torch.tensor([[0.0, -1e4, -800.0, -2e3, -50.0, -1e4]]).double()
+    for row in (log_weights, log_weights.flip(-1)):
+        kept, new = thin(row, 4)
+        assert float(new.exp().sum()) == pytest.approx(1.0)
+        assert len(set(kept[0].tolist())) == 4
+        assert float(new[row.gather(1, kept) == 0.0].exp()) == pytest.approx(1.0)
+
+
 def test_thinning_has_no_bias() -> None:
     weights = torch.rand(1, 40, generator=generator(3), dtype=torch.float64)
     weights = weights.square() / weights.square().sum()
@@ -155,9 +165,9 @@ def test_priors_of_very_little_noise(loc: float) -> None:
     [
         ("count", [0, -1]),
         ("candidates", [0]),
-        ("prior_share", [-0.1, 1.0, math.nan]),
         ("inflation", [0.0, -1.0, math.inf, math.nan]),
         ("steps", [-1]),
+        ("refinements", [-1]),
     ],
 )
 def test_invalid_values_name_the_field(field: str, values: list[Any]) -> None:
@@ -167,8 +177,28 @@ def test_invalid_values_name_the_field(field: str, values: list[Any]) -> None:
 
 
 def test_the_least_effort_works(task: TaskBatch) -> None:
-    config = ParticleConfig(count=1, prior_share=0.0, steps=0)
-    assert infer_particles(FREE, task.X, task.y, config).log_weights.tolist() == [[0.0]] * 3
+    many = TaskStream(FREE, 5, TaskConfig(batch_size=3, num_queries=1)).batch_of(0, 2, 45)
+    config = ParticleConfig(count=1, candidates=1, steps=0)
+    assert infer_particles(FREE, many.X, many.y, config).log_weights.tolist() == [[0.0]] * 3
+    few = infer_particles(FREE, task.X, task.y, config)
+    assert few.log_weights.shape == (3, 4)
+
+
+@pytest.mark.parametrize("name", ["robust", "real"])
+def test_small_datasets_have_more_particles(name: str) -> None:
+    prior, config = PRIORS[name], ParticleConfig(count=4)
+    for n, count in ((1, 16), (10, 16), (13, 12), (20, 8), (40, 4), (60, 4)):
+        assert config.kept(n) == count
+        task = TaskStream(prior, 5, TaskConfig(batch_size=2, num_queries=1)).batch_of(0, 2, n)
+        particles = infer_particles(prior, task.X, task.y, config)
+        assert particles.log_weights.shape == (2, count)
+        total = particles.log_weights.logsumexp(-1)
+        assert torch.allclose(total, torch.zeros(2, dtype=torch.float64), atol=1e-12)
+    # More than there are candidates.
+    greedy = ParticleConfig(count=1024, candidates=1)
+    task = TaskStream(prior, 5, TaskConfig(batch_size=1, num_queries=1)).batch_of(0, 1, 10)
+    weights = infer_particles(prior, task.X, task.y, greedy).log_weights
+    assert float(weights.logsumexp(-1)) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_evidence_agrees_with_numeric_integration() -> None:
@@ -196,3 +226,80 @@ def test_evidence_under_known_hyperparameters_is_the_density() -> None:
     exact = normal.log_prob(task.y)  # type: ignore[no-untyped-call]
     ours = infer_particles(prior, task.X, task.y, ParticleConfig()).log_evidence
     torch.testing.assert_close(ours, exact, atol=0.05, rtol=0.0)  # the weights differ from 1/k
+
+
+MIXTURE = dataclasses.replace(
+    PRIORS["paper-1d"],
+    name="mixture",
+    lengthscale=Marginal.fixed(0.3),
+    output_variance=Marginal.fixed(1.0),
+    warp_shift=Marginal.normal(0.0, 1.0),
+    warp_probability=0.3,
+)
+"""One free hyperparameter, the shift of the warp, if there is one."""
+
+
+def by_quadrature(task: TaskBatch) -> tuple[Tensor, Tensor]:
+    """Log evidence under `MIXTURE`, and the probability of a warp: `b` each."""
+    (share, plain), (other, warped) = MIXTURE.models
+    side = torch.linspace(-6.0, 6.0, 801, dtype=torch.float64)
+    grid = torch.zeros(801, HyperPosterior(warped, task.X, task.y).p, dtype=torch.float64)
+    grid[:, -1] = side
+    density = HyperPosterior(warped, task.X, task.y).log_density(grid.expand(len(task.X), -1, -1))
+    cell = math.log(float(side[1] - side[0]) / math.sqrt(2 * math.pi))
+    evidence = density.logsumexp(-1) + cell
+    zero = torch.zeros(len(task.X), 1, 3, dtype=torch.float64)
+    without = HyperPosterior(plain, task.X, task.y).log_density(zero)[:, 0]
+    both = torch.stack([without + math.log(share), evidence + math.log(other)], dim=-1)
+    return both.logsumexp(-1), both.softmax(-1)[:, 1]
+
+
+def test_mixtures_are_weighed_by_their_evidence() -> None:
+    task = TaskStream(MIXTURE, 5, TaskConfig(batch_size=6, num_queries=1)).batch_of(0, 1, 12)
+    exact, odds = by_quadrature(task)
+    particles = infer_particles(MIXTURE, task.X, task.y, ParticleConfig(count=256))
+    torch.testing.assert_close(particles.log_evidence, exact, atol=0.05, rtol=0.0)
+    assert particles.hyper.warp is not None
+    warped = particles.hyper.warp.flatten(2).any(-1)
+    share = (particles.log_weights.exp() * warped).sum(-1)
+    torch.testing.assert_close(share, odds, atol=0.03, rtol=0.0)
+    assert 0.05 < odds.min() < 0.5 < odds.max()
+
+
+@pytest.mark.parametrize("off", [0.0, 2.0])
+def test_guesses_good_or_bad_leave_the_posterior_what_it_is(off: float) -> None:
+    prior = PRIORS["robust"]
+    task = TaskStream(prior, 5, TaskConfig(batch_size=4, num_queries=2)).batch_of(0, 1, 15)
+    without = infer_particles(prior, task.X, task.y, ParticleConfig(count=256))
+    z = prior.noise_sd.latent(without.hyper.noise_sd, 1)
+    exact = (without.log_weights.exp() * z).sum(-1)
+    # In the order of the encoder: lengthscale, shape, shift, output variance, noise, roughness.
+    mean = torch.full((4, 6), off, dtype=torch.float64)
+    guess = [(mean, torch.full_like(mean, -0.7))]
+    told, root = infer_with_roots(prior, task.X, task.y, ParticleConfig(count=256), guess)
+    z = prior.noise_sd.latent(told.hyper.noise_sd, 1)
+    ours = (told.log_weights.exp() * z).sum(-1)
+    assert (ours - exact).abs().max() < 0.15
+    torch.testing.assert_close(told.log_evidence, without.log_evidence, atol=0.4, rtol=0.0)
+    covariance = observed_covariance(prior, told.hyper, task.X[:, None])
+    assert torch.allclose(root @ root.mT, covariance, atol=1e-10)
+
+
+def test_guesses_need_fewer_steps(task: TaskBatch, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = []
+    original = find_modes
+
+    def counted(posterior: HyperPosterior, start: Tensor, limit: int) -> Any:
+        steps.append((limit, start))
+        return original(posterior, start, limit)
+
+    monkeypatch.setattr("amortes.nets.kernel.particles.find_modes", counted)
+    prior = PRIORS["real"]
+    guess = [
+        (0.1 * torch.ones(3, 9, dtype=torch.float64), torch.zeros(3, 9, dtype=torch.float64))
+        for _ in prior.models
+    ]
+    infer_with_roots(prior, task.X, task.y, ParticleConfig(), guess)
+    assert [limit for limit, _ in steps] == [ParticleConfig().refinements] * 2
+    assert [start.shape for _, start in steps] == [(3, 5), (3, 9)]
+    assert all((start == 0.1).all() for _, start in steps)

@@ -10,4 +10,5 @@ def test_some_of_the_rivals(task: TaskBatch) -> None:
     few = among.take(index)
     assert torch.equal(few.X, among.X[:, [4, 0, 5]])
     assert torch.equal(few.covariance, among.covariance[:, :, [4, 0, 5]][..., [4, 0, 5]])
+    assert torch.equal(few.moments.V, among.moments.V[:, :, [4, 0, 5]])
     assert torch.equal(few.moments.whitened, among.moments.whitened[..., [4, 0, 5]])

@@ -187,7 +187,8 @@ def inferred(prior: GPPrior, d: int) -> Tensor:
     """Which coordinates of the encoder's z this prior has: `3 d + 3`, bool."""
     per_coordinate = [prior.lengthscale, prior.warp_shape, prior.warp_shift]
     flags = [m.scale > 0 for m in per_coordinate for _ in range(d)]
-    flags += [prior.output_variance.scale > 0, prior.noise_sd.scale > 0, prior.kernel == "mixed"]
+    rough = prior.kernel == "mixed" and prior.rough_odds.scale > 0
+    flags += [prior.output_variance.scale > 0, prior.noise_sd.scale > 0, rough]
     return torch.tensor(flags)
 
 

@@ -51,14 +51,6 @@ class LandmarkConfig:
                 f"count: must be in 2..{candidates}, the number of candidates, not {self.count}."
             )
 
-    def require_fresh(self) -> None:
-        """Raise `ConfigError` unless `fresh_optima` finds draws that are not looked at already."""
-        if self.draws < 2 * self.optima:
-            raise ConfigError(
-                f"landmarks.draws: to learn gains it must be at least {2 * self.optima}, twice "
-                f"landmarks.optima, not {self.draws}."
-            )
-
 
 @dataclass(frozen=True)
 class Landmarks(Rivals):
@@ -114,19 +106,6 @@ def find_landmarks(conditioned: Conditioned, config: LandmarkConfig) -> Landmark
         draws=draws,
         optima=optima,
     )
-
-
-def fresh_optima(conditioned: Conditioned, landmarks: Landmarks) -> Optimum:
-    """As many draws of the optimum as `landmarks.optima`, but others.
-
-    Their particles differ from dataset to dataset, so that on average over datasets each is drawn
-    as often as its weight says. There must be enough for both if one particle has all the weight:
-    see `LandmarkConfig.require_fresh`.
-    """
-    count, draws = landmarks.optima.f.shape[1], landmarks.maximum.shape[2]
-    level = (1e3 * conditioned.y.sum(-1)).remainder(1.0)
-    chosen = choose_draws(conditioned.particles.log_weights, count, draws, level, skip=count)
-    return refine(conditioned, landmarks.X, landmarks.moments, landmarks.draws, *chosen)
 
 
 def _unexplained(maximum: Tensor, covariance: Tensor, share: Tensor) -> Tensor:

@@ -33,24 +33,19 @@ class Draws:
     place: Tensor  # b x k x t, index of the highest landmark
 
 
-def choose_draws(
-    log_weights: Tensor, count: int, draws: int, level: Tensor | None = None, skip: int = 0
-) -> tuple[Tensor, Tensor]:
+def choose_draws(log_weights: Tensor, count: int, draws: int) -> tuple[Tensor, Tensor]:
     """Particles, evenly by weight, and a draw of each: both `b x count`.
 
-    Particles are those at the quantiles (i + level) / count of the weights, level `b` in [0, 1),
-    1/2 without; of each the first `skip` draws are left out, and no draw comes
-    twice as long as there are others.
+    Particles are those at the quantiles (i + 1/2) / count of the weights, and the i-th draw is
+    taken. Not the first of each particle: every 64th point of a Sobol sequence is about the same.
     """
     cumulative = log_weights.exp().cumsum(-1)
-    within = 0.5 if level is None else level[:, None]
-    levels = (torch.arange(count, dtype=cumulative.dtype) + within) / count
+    levels = (torch.arange(count, dtype=cumulative.dtype) + 0.5) / count
     levels = (levels * cumulative[:, -1:]).contiguous()
     particle = torch.searchsorted(cumulative, levels, right=True).clamp_max(
         log_weights.shape[1] - 1
     )
-    earlier = (particle[:, :, None] == particle[:, None]).tril(-1).sum(-1)
-    return particle, (earlier + skip) % draws
+    return particle, (torch.arange(count) % draws).expand_as(particle)
 
 
 @torch.no_grad()

@@ -213,7 +213,7 @@ def _infer(
         return dataclasses.replace(parts[0][0], log_evidence=evidence[:, 0]), parts[0][1]
     odds = evidence.log_softmax(-1)
     log_weights = torch.cat([p.log_weights + odds[:, i, None] for i, (p, _) in enumerate(parts)], 1)
-    kept, log_weights = thin(log_weights, config.kept(X.shape[1]))
+    kept, log_weights = thin(log_weights, min(config.kept(X.shape[1]), log_weights.shape[1]))
     hyper = Hyperparameters.cat([p.hyper for p, _ in parts], dim=1)
     hyper = hyper[torch.arange(len(kept))[:, None], kept]
     root = _pick(torch.cat([root for _, root in parts], dim=1), kept)
@@ -318,7 +318,8 @@ def thin(log_weights: Tensor, count: int) -> tuple[Tensor, Tensor]:
     and given that threshold, which makes `count` of them in all. Of the ways to do so without bias
     it disturbs weights least (Fearnhead & Clifford, 2003, J. R. Stat. Soc. B 65).
     """
-    weights = log_weights.exp()
+    # Not zero, lest there be fewer than `count`: that of a whole model of a mixture may underflow.
+    weights = log_weights.exp().clamp_min(1e-300)
     largest = weights.sort(dim=-1, descending=True).values
     # If a weights stay, the others share count - a places: the threshold is where that fits.
     rest = largest.flip(-1).cumsum(-1).flip(-1)[:, :count]
