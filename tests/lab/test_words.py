@@ -81,8 +81,8 @@ def test_reasons() -> None:
     explanation = Explanation(**known)
     assert "Repeats trial 3, which gave 0.6" in words.reason_text(explanation, "repeat")
     assert "Explores" in words.reason_text(explanation, "explore")
-    assert "differs from trial 3 most in x" in words.reason_text(explanation, "explore")
-    assert "improve on the best by 0.25" in words.reason_text(explanation, "exploit")
+    assert "0.6 of trial 3, differs most in x" in words.reason_text(explanation, "explore")
+    assert "improve on the best, by 0.25 on average" in words.reason_text(explanation, "exploit")
 
 
 @pytest.mark.parametrize(

@@ -86,18 +86,17 @@ def reason_text(explanation: Explanation, kind: str) -> str:
             f"Repeats trial {near.number}, which gave {number_text(near.value)}: measuring there "
             f"again tells how much of that was chance."
         )
-    differs = [name for name, _ in zip(near.differs, range(2), strict=False)] if near else []
-    where = (
-        f"; differs from trial {near.number} most in {' and '.join(differs)}"
-        if differs and near
-        else ""
-    )
+    where = ""
+    if near is not None and near.differs:
+        differs = " and ".join(list(near.differs)[:2])
+        value = number_text(near.value)
+        where = f" The closest result, {value} of trial {near.number}, differs most in {differs}."
     if kind == "explore":
-        return f"Explores: little is known here, so the result will tell much{where}."
+        return f"Explores: little is known here, so the result will tell much.{where}"
     gain = explanation.improvement or 0.0
     return (
-        f"Refines: close to the best that is expected{where}. Expected to improve on the best by "
-        f"{number_text(gain, 2)}."
+        f"Refines: good results are expected here; it may improve on the best, by "
+        f"{number_text(gain, 2)} on average.{where}"
     )
 
 
