@@ -23,7 +23,9 @@ from amortes.errors import FileError
 from amortes.files import atomic_path
 
 COLUMNS = (*NEEDED, *OPTIONAL)
-DIGITS = dict.fromkeys(("value", "regret"), 6) | dict.fromkeys(SECONDS, 3)
+DIGITS = dict.fromkeys(("value", "regret", "simple_value", "simple_regret"), 6) | dict.fromkeys(
+    SECONDS, 3
+)
 
 
 def pack(sources: Sequence[Path], target: str | os.PathLike[str]) -> int:

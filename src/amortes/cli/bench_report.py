@@ -11,6 +11,7 @@ NAMES = (
     "accuracy",
     "hpob",
     "real",
+    "families",
     "wins",
     "ranks",
     "standings",

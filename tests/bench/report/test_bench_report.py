@@ -34,7 +34,7 @@ def test_the_default_folder_is_beside_the_results(sweep: Path) -> None:
 def test_names_of_sections() -> None:
     assert list(NAMES) == list(SECTIONS)
     assert list(FIGURE_NAMES) == list(FIGURES)
-    assert set(FIGURES.values()) == set(SECTIONS) - {"standings", "coverage"}
+    assert set(FIGURES.values()) == set(SECTIONS) - {"families", "standings", "coverage"}
 
 
 def test_wrong_usage(sweep: Path, tmp_path: Path) -> None:

@@ -59,6 +59,9 @@ MODELS = {
 }
 OTHERS = {
     "random": "random search",
+    "botorch": "BoTorch",
+    "hebo": "HEBO",
+    "map-lognei": "MAP GP noisy LogEI",
     "optuna-tpe": "Optuna TPE",
     "optuna-gp": "Optuna GP",
     "smac-bb": "SMAC GP",

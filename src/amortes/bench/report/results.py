@@ -24,7 +24,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 NEEDED = ("problem", "d", "method", "seed", "iteration", "value", "regret")
 SECONDS = ("fit_seconds", "search_seconds", "recommend_seconds")
-OPTIONAL = ("noise_sd", *SECONDS, "threads", "version", "commit", "weights")
+OPTIONAL = (
+    *("noise_sd", *SECONDS, "threads", "version", "commit", "weights"),
+    *("simple_value", "simple_regret"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +44,7 @@ class Run:
     value: Floats  # k; without noise, at the recommended point
     regret: Floats  # k; NaN if the best value is unknown
     seconds: Floats  # k x 3: fit, search, recommend; NaN if not measured
+    simple: Floats | None = None  # k; without noise, at the best observation; None if not recorded
 
     @property
     def last(self) -> int:
@@ -193,7 +197,7 @@ class Row(NamedTuple):
     """What a line of a results file says about a run."""
 
     iteration: int
-    numbers: tuple[float, ...]  # value, regret and SECONDS
+    numbers: tuple[float, ...]  # value, regret, SECONDS and simple value
     d: int
     noise_sd: float
     threads: str
@@ -223,7 +227,7 @@ def _read(path: Path, found: dict[Key, list[Row]]) -> int:
                 found[key].append(
                     Row(
                         iteration=int(text["iteration"]),
-                        numbers=(value, regret, *seconds),
+                        numbers=(value, regret, *seconds, _number(text.get("simple_value", ""))),
                         d=int(text["d"]),
                         noise_sd=_number(text.get("noise_sd", "")),
                         threads=text.get("threads", ""),
@@ -267,5 +271,6 @@ def _run(key: Key, rows: Sequence[Row]) -> Run:
         iteration=np.array([row.iteration for row in ordered], dtype=np.int64),
         value=numbers[:, 0],
         regret=numbers[:, 1],
-        seconds=numbers[:, 2:],
+        seconds=numbers[:, 2:5],
+        simple=None if np.isnan(numbers[:, 5]).any() else numbers[:, 5],
     )

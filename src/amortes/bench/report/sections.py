@@ -14,6 +14,7 @@ from amortes.bench.report.comparison_sections import (
 )
 from amortes.bench.report.coverage import coverage_section
 from amortes.bench.report.curve_sections import accuracy_section, other_section, regret_section
+from amortes.bench.report.families import families_section
 from amortes.bench.report.hpob_section import hpob_section
 from amortes.bench.report.runtime_section import runtime_section
 from amortes.bench.report.study import Section, Study
@@ -23,6 +24,7 @@ SECTIONS: dict[str, Callable[[Study], Section]] = {
     "accuracy": accuracy_section,
     "hpob": hpob_section,
     "real": other_section,
+    "families": families_section,
     "wins": wins_section,
     "ranks": ranks_section,
     "standings": standings_section,
@@ -56,6 +58,7 @@ FIGURES = {
 TABLES = (
     *("regret-table", "accuracy-table", "hpob-table", "real-table", "wins-table", "ranks-table"),
     *("standings-counts", "common-seeds", "standings", "runtime-table", "speed-up"),
+    *("families-ranks", "families-differences", "families-wins"),
     *("noise-table", "weights-table", "traces-table", "coverage"),
 )
 """All tables of sections there may be."""
