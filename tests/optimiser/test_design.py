@@ -1,4 +1,5 @@
 import itertools
+from typing import Any
 
 import pytest
 import torch
@@ -105,3 +106,18 @@ def test_walks_go_on_until_all_of_a_small_corner_is_found() -> None:
     points = list(spread(space, 0))
     assert len(points) == len({tuple(p.tolist()) for p in points}) > 30
     assert bool(space.feasible(torch.stack(points)).all())
+
+
+def test_rare_configs_are_not_looked_for_without_end() -> None:
+    calls = 0
+
+    def rare(config: dict[str, Any]) -> bool:
+        nonlocal calls
+        calls += 1
+        return bool(config["x"] < 1e-3)
+
+    space = Space({"x": Float(0, 1)}, [rare])
+    few = sample(space, 8, generator(0), draws=1000)
+    assert len(few) < 8
+    assert calls < 2500
+    assert len(sample(space, 2, generator(0))) == 2

@@ -49,15 +49,25 @@ def domain(space: Space, fixed: Fixed | None = None) -> Domain:
     )
 
 
-def sample(space: Space, n: int, generator: torch.Generator, fixed: Fixed | None = None) -> Tensor:
-    """Points of n independent configs, uniform over the space or its pool: `n x d`."""
+def sample(
+    space: Space,
+    n: int,
+    generator: torch.Generator,
+    fixed: Fixed | None = None,
+    *,
+    draws: float = math.inf,
+) -> Tensor:
+    """Points of n independent configs, uniform over the space or its pool: `n x d`.
+
+    Fewer if they are so rare that `draws` do not bring as many.
+    """
     fixed = fixed or {}
     if space.pool is not None:
         pool = agreeing(space.pool_points, fixed)
         return pool[torch.randint(len(pool), (n,), generator=generator)]
     blocks: list[Tensor] = [torch.empty(0, space.d, dtype=torch.float64)]
-    misses = 0
-    while sum(map(len, blocks)) < n:
+    misses = drawn = 0
+    while sum(map(len, blocks)) < n and drawn < draws:
         size = max(n, BLOCK) if space.constraints else n
         if _calls(space):
             size = max(n, min(64 << len(blocks), BLOCK))
@@ -67,6 +77,7 @@ def sample(space: Space, n: int, generator: torch.Generator, fixed: Fixed | None
         else:
             U = torch.rand(size, space.d, generator=generator, dtype=torch.float64)
             X = space.project(_fix(U, fixed))
+        drawn += size
         blocks.append(X[space.feasible(X)])
         misses = 0 if len(blocks[-1]) else misses + size
         _check_patience(misses, space)

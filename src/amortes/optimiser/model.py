@@ -1,6 +1,7 @@
 """The network fitted to a ledger of trials, and the search of the space for its best scores."""
 
 import copy
+import math
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Self
@@ -25,6 +26,8 @@ of
 them, see `Model.acquisition`."""
 AROUND = 8
 """Best points known from which the search starts."""
+ENOUGH = 1024
+"""Random configs among which it looks for allowed ones, if it knows some already."""
 
 
 class Model:
@@ -130,7 +133,11 @@ class Model:
         around = self.fitted.best_points(AROUND)
         if space.constraints:
             # The search may not find the few points that are left of a much constrained space.
-            around = torch.cat([around, sample(space, AROUND, generator(seed), fixed)])
+            # Calls of users' functions take time: a few draws do if points are known already.
+            known = bool(space.functions) and not fixed and bool(space.feasible(around).any())
+            draws = ENOUGH if known else math.inf
+            more = sample(space, AROUND, generator(seed), fixed, draws=draws)
+            around = torch.cat([around, more])
 
         def allowed(X: Tensor) -> Tensor:
             feasible = space.feasible(X)
