@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from amortes.acquisition import Fitted
-from amortes.acquisition.tail import fit_robustly
+from amortes.acquisition.output_warp import fit_warped
 from amortes.bench import latency
 from amortes.bench.latency import (
     COMPILED,
@@ -101,10 +101,10 @@ def test_our_time_is_that_of_an_ask(
 
     def fit(network: KernelNetwork, X: Tensor, y: Tensor, *, maximise: bool) -> Fitted:
         fits.append((X, y, maximise))
-        return fit_robustly(network, X, y, maximise=maximise)
+        return fit_warped(network, X, y, maximise=maximise)
 
     for module in (latency, model):
-        monkeypatch.setattr(module, "fit_robustly", fit)
+        monkeypatch.setattr(module, "fit_warped", fit)
     clock = types.SimpleNamespace(perf_counter=lambda: 3.0 * len(fits) ** 2)
     monkeypatch.setattr(latency, "time", clock)
     X, y = next(draw(network, 2, 5, 1, seed=1))

@@ -14,13 +14,13 @@ from tests.training.fake import fake_recipe
 
 
 @pytest.fixture
-def fake_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A recipe called kernel that trains within a moment."""
+def fake_transformer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recipe called transformer that trains within a moment."""
 
     def fake(stage: Stage, prior: Any) -> Any:
-        return fake_recipe(stage, prior=prior, name="kernel")
+        return fake_recipe(stage, prior=prior, name="transformer")
 
-    monkeypatch.setitem(RECIPES, "kernel", fake)
+    monkeypatch.setitem(RECIPES, "transformer", fake)
 
 
 @pytest.fixture(scope="session")

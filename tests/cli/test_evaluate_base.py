@@ -3,6 +3,7 @@ from pathlib import Path
 
 import click
 import pytest
+import torch
 from click.testing import CliRunner, Result
 
 from amortes.cli.evaluate_base import _variants, base
@@ -48,13 +49,18 @@ def test_a_missing_file_is_explained(tmp_path: Path) -> None:
         invoke(tmp_path / "missing.safetensors")
 
 
-def test_a_kernel_network_is_also_scored_without_its_correction() -> None:
+def test_what_a_kernel_network_learned_is_also_scored_without() -> None:
     network = KernelNetwork(KernelConfig(), GPPrior())
+    for parameter in network.parameters():
+        torch.nn.init.ones_(parameter)  # as if it had learned
     variants = _variants(network)
-    assert list(variants) == ["learned", "closed form"]
-    plain = variants["closed form"]
-    assert isinstance(plain, KernelNetwork)
-    assert network.use_correction
-    assert not plain.use_correction
-    assert plain.correction is network.correction
+    assert list(variants) == ["learned", "untrained", "climbs"]
+    assert variants["learned"] is network
+    _, untrained, climbs = variants.values()
+    assert isinstance(untrained, KernelNetwork)
+    assert isinstance(climbs, KernelNetwork)
+    assert untrained.config == network.config
+    assert not all(bool((p == 1.0).all()) for p in untrained.parameters())
+    assert climbs.encoder is None
+    assert list(_variants(climbs)) == ["network"]
     assert list(_variants(KnownNetwork(lambda Xq: Xq))) == ["network"]

@@ -45,6 +45,12 @@ def test_base_alone_is_said_to_have_no_gains(runs: tuple[Path, Path], tmp_path: 
     assert "No gains in it" in invoke(runs[0], "-o", tmp_path / "f").stderr
 
 
+def test_kernel_networks_have_gains_without_an_alpha_stage(tmp_path: Path) -> None:
+    file = tmp_path / "k.safetensors"
+    assert invoke("kernel-paper", "-o", file, "--set", "landmarks.draws=8").stderr == ""
+    assert load_network(file)[0].config.landmarks.draws == 8
+
+
 def test_weights_with_other_settings(runs: tuple[Path, Path], tmp_path: Path) -> None:
     first, second = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
     invoke(runs[1], "-o", first)

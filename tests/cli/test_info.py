@@ -21,6 +21,13 @@ def test_json_of_one_by_name_and_by_file() -> None:
     assert by_name.exit_code == 0
     assert by_name.output == by_file.output
     card = json.loads(by_name.output)[names()[0]]
+    assert card["network"] == "kernel"
+    assert {"stages", "scores", "prior"} <= card.keys()
+
+
+def test_json_of_trained_weights_has_stages_and_scores() -> None:
+    result = CliRunner().invoke(app, ["info", "transformer-paper", "--json"])
+    card = json.loads(result.output)["transformer-paper"]
     assert {"base", "alpha"} <= set(card["stages"])
     assert card["scores"], "weights are shipped with their scores"
 

@@ -11,10 +11,11 @@ from amortes.files import sha256
 from amortes.prior.gp import named_prior
 from amortes.training.export import export
 from amortes.training.loop import train
+from amortes.training.recipes import recipe
 from amortes.training.run import Run
 from tests.training.fake import fake_recipe
 
-pytestmark = pytest.mark.usefixtures("fake_kernel")
+pytestmark = pytest.mark.usefixtures("fake_transformer")
 
 
 def invoke(*arguments: object) -> Result:
@@ -27,7 +28,7 @@ def invoke(*arguments: object) -> Result:
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a base run."""
     folder = tmp_path_factory.mktemp("runs") / "base"
-    train(folder, fake_recipe(prior=named_prior("paper-1d"), name="kernel", steps=2))
+    train(folder, fake_recipe(prior=named_prior("paper-1d"), name="transformer", steps=2))
     return folder
 
 
@@ -61,5 +62,17 @@ def test_it_needs_a_run(tmp_path: Path) -> None:
 
 
 def test_the_recipe_must_suit_the_base(base: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="transformer trains another kind of network than fake"):
-        invoke("--recipe", "transformer", "--base", base, "--run", tmp_path)
+    with pytest.raises(ConfigError, match="paper trains another kind of network than fake"):
+        invoke("--recipe", "paper", "--base", base, "--run", tmp_path)
+
+
+def test_gains_of_kernel_networks_are_not_learned(base: Path, tmp_path: Path) -> None:
+    message = r"gains are computed, not learned; use --recipe transformer"
+    with pytest.raises(ConfigError, match=message):
+        invoke("--recipe", "kernel", "--base", base, "--run", tmp_path)
+    learner = recipe("kernel", "base", named_prior("paper-1d"), ["steps=1", "tasks.max_context=4"])
+    train(tmp_path / "kernel", learner)
+    with pytest.raises(ConfigError, match=message):
+        invoke("--base", tmp_path / "kernel", "--run", tmp_path / "alpha")
+    with pytest.raises(ConfigError, match=r"nothing in .* is learned; its gains are computed"):
+        invoke("--recipe", "kernel", "--base", "kernel-paper", "--run", tmp_path / "alpha")

@@ -9,11 +9,13 @@ from amortes.errors import ConfigError
 from amortes.training.export import export, load_network
 from amortes.training.run import Run
 
-pytestmark = pytest.mark.usefixtures("fake_kernel")
+pytestmark = pytest.mark.usefixtures("fake_transformer")
+
+FAKE = ("--recipe", "transformer")
 
 
 def invoke(*arguments: object) -> Result:
-    result = CliRunner().invoke(base, [str(a) for a in arguments], catch_exceptions=False)
+    result = CliRunner().invoke(base, [str(a) for a in (*FAKE, *arguments)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result
 
@@ -47,7 +49,7 @@ def test_going_on_with_the_weights_of_a_file(tmp_path: Path) -> None:
     assert "step 2 of 2" in rows["base"]
     assert "after 3 steps" in rows["base"]
     with pytest.raises(ConfigError, match="another kind of network than fake"):
-        invoke("--recipe", "transformer", "--run", tmp_path / "3", "--start", file)
+        invoke("--recipe", "paper", "--run", tmp_path / "3", "--start", file)
 
 
 def test_wrong_setting_lists_all(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from click.testing import CliRunner, Result
 
 from amortes.cli.train_bench import bench
 
-pytestmark = pytest.mark.usefixtures("fake_kernel")
+pytestmark = pytest.mark.usefixtures("fake_transformer")
 
 
 def invoke(*arguments: object) -> Result:
@@ -15,7 +15,7 @@ def invoke(*arguments: object) -> Result:
 
 
 def test_speed_as_table_and_json() -> None:
-    arguments = ("--prior", "paper-1d", "--steps", 1, "--threads", 1)
+    arguments = ("--recipe", "transformer", "--prior", "paper-1d", "--steps", 1, "--threads", 1)
     assert "datasets per second" in invoke(*arguments).stdout
     (row,) = json.loads(invoke(*arguments, "--stage", "alpha", "--json").stdout)
     assert row["stage"] == "alpha"

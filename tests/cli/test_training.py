@@ -6,6 +6,7 @@ import pytest
 from amortes.cli.training import require_kind, train, with_steps
 from amortes.errors import ConfigError
 from amortes.training import loop
+from amortes.training.architectures import config_class
 from tests.training.fake import fake_recipe
 
 OPTIONS: dict[str, Any] = {"hours": None, "workers": 0, "threads": 1}
@@ -19,6 +20,22 @@ def test_out_of_time_then_on(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "Start the same command again" in told
     train(tmp_path / "run", recipe, None, OPTIONS)
     assert "Step 2 of 2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("network", "says"), [("fake", "Next: amortes train alpha"), ("kernel", "Next: amortes export")]
+)
+def test_after_the_base_comes_alpha_if_gains_are_learned(
+    network: str,
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    outcome = loop.Outcome(reason="finished", step=3, best_score=0.5)
+    monkeypatch.setattr(loop, "train", lambda *args, **options: outcome)
+    train(tmp_path, fake_recipe(network=network, config=config_class(network)()), None, OPTIONS)
+    assert says in capsys.readouterr().err
 
 
 def test_interrupt_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,6 +62,8 @@ def test_steps_are_a_setting() -> None:
 
 
 def test_recipes_have_a_kind(tmp_path: Path) -> None:
-    require_kind("transformer", "transformer", tmp_path)
+    require_kind("transformer", "alpha", "transformer", tmp_path)
     with pytest.raises(ConfigError, match="transformer trains another kind of network than kernel"):
-        require_kind("transformer", "kernel", tmp_path)
+        require_kind("transformer", "base", "kernel", tmp_path)
+    with pytest.raises(ConfigError, match="no alpha stage for kernel networks"):
+        require_kind("kernel", "alpha", "transformer", tmp_path)

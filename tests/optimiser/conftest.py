@@ -1,5 +1,4 @@
 import pytest
-import torch
 
 from amortes.nets.kernel import KernelConfig, KernelNetwork
 from amortes.nets.kernel.particles import ParticleConfig
@@ -7,12 +6,9 @@ from amortes.prior.gp import GPPrior, named_prior
 
 
 def untrained(prior: GPPrior) -> KernelNetwork:
-    """Without training its predictions are those of the fully Bayesian Gaussian process."""
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        config = KernelConfig(particles=ParticleConfig(count=6))
-        network = KernelNetwork(config, prior)
-    return network.to(network.inference_dtype).requires_grad_(False).eval()
+    """A small network of which nothing is learned: a Gaussian process with few particles."""
+    config = KernelConfig(particles=ParticleConfig(count=6), encoder=None)
+    return KernelNetwork(config, prior).eval()
 
 
 @pytest.fixture(scope="session")

@@ -121,7 +121,7 @@ CONFIGS: list[tuple[str, Any, str]] = [
 
 SETTINGS: list[tuple[str, dict[str, Any], str]] = [
     ("goal", {"goal": "min"}, "goal: must be minimize or maximize, not 'min'"),
-    ("acquisition", {"acquisition": "ucb"}, "acquisition: must be one of pes"),
+    ("acquisition", {"acquisition": "ucb"}, "acquisition: must be one of auto, pes"),
     ("seed", {"seed": -1}, "seed: must be an int of at least 0"),
     ("seed-none", {"seed": None}, "seed: must be an int"),
     ("initial", {"initial": 0}, "initial: must be an int of at least 1"),

@@ -4,7 +4,7 @@ import torch
 from amortes.acquisition import Fitted
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import AmortesWarning, Float, Optimizer, minimize
-from amortes.optimiser.limits import departures
+from amortes.optimiser.limits import _noise, departures
 from amortes.prior.gp import named_prior
 from amortes.random import generator
 from tests.optimiser.conftest import untrained
@@ -41,6 +41,19 @@ def test_noise_beyond_a_prior_of_little_noise(network: KernelNetwork) -> None:
     found = kinds(untrained(named_prior("paper")), 40, 2, 5.0)
     assert list(found) == ["noise"]
     assert kinds(network, 40, 2, 5.0) == {}
+
+
+def test_a_network_that_cannot_tell_noise_has_nothing_else_left_where_it_has_seen(
+    network: KernelNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = torch.linspace(0, 1, 40, dtype=torch.float64)[:, None]
+    noise = torch.randn(40, generator=generator(2), dtype=torch.float64)
+    y = 500.0 + 30.0 * (X[:, 0] + 0.5 * noise)
+    fitted = Fitted(network, X, y)
+    known = fitted.noise_share
+    monkeypatch.setattr(network, "noise_sd", lambda state: None)
+    assert fitted.noise_share is None
+    assert _noise(fitted) == pytest.approx(known, rel=0.1)
 
 
 def test_penalties_that_dwarf_the_rest(network: KernelNetwork) -> None:

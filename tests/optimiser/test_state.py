@@ -12,11 +12,12 @@ import torch
 
 from amortes import files
 from amortes.errors import AmortesError, ConfigError, FileError
-from amortes.nets.kernel import KernelNetwork
+from amortes.nets.kernel import KernelConfig, KernelNetwork
 from amortes.optimiser import AmortesWarning, Categorical, Float, Optimizer
 from amortes.optimiser import optimizer as optimizer_module
 from amortes.optimiser.state import FIELDS, FORMAT, VERSION, check_state, fingerprint
 from amortes.prior.gp import named_prior
+from amortes.training.architectures import build_network
 from tests.optimiser.conftest import untrained
 from tests.optimiser.test_optimizer import advance, optimizer
 
@@ -25,9 +26,12 @@ def test_a_fingerprint_changes_with_weights_and_prior(network: KernelNetwork) ->
     again, other_prior = untrained(named_prior("robust")), untrained(named_prior("paper"))
     assert fingerprint(again) == fingerprint(network)
     assert fingerprint(other_prior) != fingerprint(network)
+    learner, same = (build_network("kernel", KernelConfig(), network.prior) for _ in range(2))
+    assert fingerprint(same) == fingerprint(learner)
+    assert fingerprint(learner) != fingerprint(network)
     with torch.no_grad():
-        next(again.parameters()).flatten()[0] += 1e-3
-    assert fingerprint(again) != fingerprint(network)
+        next(same.parameters()).flatten()[0] += 1e-3
+    assert fingerprint(same) != fingerprint(learner)
 
 
 def test_states_are_recognised() -> None:

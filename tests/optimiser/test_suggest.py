@@ -192,8 +192,8 @@ def test_given_values_are_kept_and_used(network: KernelNetwork) -> None:
         config = chooser.next({"x": 0.3, "n": 2})  # of the design
         assert (config["x"], config["n"]) == (0.3, 2)
         chooser.ledger.open(config)
-    chooser = suggester(network, space, initial=4)
-    evaluate(chooser, lambda c: -((c["x"] - c["y"]) ** 2), 25)
+    chooser = suggester(network, space, initial=20)
+    evaluate(chooser, lambda c: -((c["x"] - c["y"]) ** 2), 20)
     for x in (0.1, 0.9):
         config = chooser.next({"x": x, "n": 2})
         assert (config["x"], config["n"]) == (pytest.approx(x), 2)

@@ -5,8 +5,9 @@ import torch
 
 from amortes.errors import ConfigError
 from amortes.nets.kernel import KernelConfig
+from amortes.nets.kernel.encoder import EncoderConfig
 from amortes.nets.transformer import TransformerConfig
-from amortes.training.architectures import build_network, config_class, read_config
+from amortes.training.architectures import build_network, config_class, learns_gains, read_config
 from tests.training.fake import PRIOR, FakeConfig
 
 
@@ -22,7 +23,7 @@ def test_weights_depend_on_the_seed_alone() -> None:
 
 
 REAL = [
-    ("kernel", KernelConfig(gain_width=4), "gain_networks.pes.join.weight"),
+    ("kernel", KernelConfig(encoder=EncoderConfig(width=4)), "encoder.layers.0.qkv.weight"),
     ("transformer", TransformerConfig(width=8, heads=2, hidden=8, layers=1), "base.y.weight"),
 ]
 
@@ -42,6 +43,11 @@ def test_configurations_are_read_for_every_kind() -> None:
     for kind in ("kernel", "transformer"):
         with pytest.raises(ConfigError, match=r"config\.seed: no such setting"):
             read_config(kind, {"seed": 3})
+
+
+def test_what_has_an_alpha_stage() -> None:
+    assert learns_gains("transformer")
+    assert not learns_gains("kernel")
 
 
 def test_unknown_kind_lists_those_there_are() -> None:

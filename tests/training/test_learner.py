@@ -80,7 +80,7 @@ def test_state_that_does_not_fit_is_refused(name: str, task: TaskBatch) -> None:
 
 
 def test_kernel_networks_stay_on_the_cpu() -> None:
-    kernel = recipe("kernel", "alpha", PRIORS["paper"])
+    kernel = recipe("kernel", "base", PRIORS["paper"])
     network = build_network("kernel", kernel.config, kernel.prior)
     device = torch.device("meta")  # stands for a GPU
     with pytest.raises(ConfigError, match="cpu only, not on meta"):
@@ -90,15 +90,6 @@ def test_kernel_networks_stay_on_the_cpu() -> None:
     with pytest.raises(ConfigError, match="cpu only"):
         Learner(other, pupil, device, teacher=network)
     assert Learner(other, pupil, device).parameters[0].device == device
-
-
-def test_draws_to_learn_gains_from_are_needed_without_a_teacher() -> None:
-    few = ["config.landmarks.draws=8", "config.landmarks.optima=5"]
-    alpha = recipe("kernel", "alpha", PRIORS["paper"], few)
-    with pytest.raises(ConfigError, match=r"landmarks.draws: .* at least 10"):
-        make(alpha)
-    make(alpha, teacher=build_network("kernel", alpha.config, alpha.prior))
-    make(recipe("kernel", "base", PRIORS["paper"], few))
 
 
 def test_gradient_is_clipped(task: TaskBatch) -> None:

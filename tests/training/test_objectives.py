@@ -9,6 +9,7 @@ from torch import Tensor
 
 from amortes.nets.base import GAINS, Hint
 from amortes.nets.distributions import Predictive
+from amortes.prior.gp import Hyperparameters
 from amortes.prior.posterior import exact_posterior
 from amortes.prior.tasks import TaskBatch
 from amortes.training.architectures import build_network
@@ -172,20 +173,21 @@ def test_alpha_loss_and_its_metrics(network: FakeNetwork, task: TaskBatch) -> No
     assert summary.keys() == {"loss"} | {f"{g}_{what}" for g in GAINS for what in ("target", "r2")}
 
 
-def test_alpha_learns_from_imagined_optima_as_from_the_true_one(
+def test_a_network_may_have_a_base_loss_of_its_own(
     network: FakeNetwork, task: TaskBatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = network.condition(task.X, task.y)
-    true = gain_targets(network, state, task)
-    imagined = torch.stack([true + 0.1, 2.0 * true], dim=2)  # b x q x 2 x 3
-    monkeypatch.setattr(network, "imagined_gains", lambda state, Xq: imagined, raising=False)
-    loss, metrics = alpha_loss(network, task)
-    gain, fair = network.gain(state, task.Xq), ~task.near_optimum
-    draws = (true, true + 0.1, 2.0 * true)
-    expected = [average(-gain.log_prob(draw).mean(-1), fair) for draw in draws]
-    assert float(loss.detach()) == pytest.approx(sum(expected) / 3)
-    mean = sum(draw[..., 2] for draw in draws) / 3
-    assert float(metrics["jes_target"]) == pytest.approx(average(torch.as_tensor(mean), fair))
+    seen = []
+
+    def own(X: Tensor, y: Tensor, hyper: Hyperparameters) -> Tensor:
+        seen.append((X, y, hyper))
+        return (X.sum() * next(network.base_parameters()).sum()).square()
+
+    monkeypatch.setattr(network, "inference_loss", own)
+    loss, metrics = base_loss(network, task)
+    assert seen == [(task.X, task.y, task.hyper)]
+    assert loss.requires_grad
+    assert metrics.keys() == {"loss"}
+    assert torch.equal(metrics["loss"], loss.detach())
 
 
 def test_alpha_learns_what_a_teacher_believes(network: FakeNetwork, task: TaskBatch) -> None:

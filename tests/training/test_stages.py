@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from amortes.errors import ConfigError
-from amortes.training.export import export, load_network
+from amortes.nets.kernel import KernelConfig
+from amortes.training.export import export, export_untrained, load_network
 from amortes.training.learner import Learner
 from amortes.training.run import Progress, Run
 from amortes.training.stages import Base, initial_network, load_teacher
@@ -108,6 +109,14 @@ def test_teacher_is_the_network_of_a_file(taught: Path) -> None:
     teacher = load_teacher(fake_recipe("alpha", config=FakeConfig(width=5)), taught)
     assert teacher.config == FakeConfig()
     assert not any(p.requires_grad for p in teacher.parameters())
+
+
+def test_networks_of_which_nothing_is_learned(tmp_path: Path) -> None:
+    file = tmp_path / "kernel.safetensors"
+    export_untrained(file, "kernel", KernelConfig(encoder=None), PRIOR)
+    assert load_teacher(fake_recipe("alpha"), file).prior == PRIOR
+    with pytest.raises(ConfigError, match=r"base: nothing in .* is learned"):
+        Base.open(file)
 
 
 def test_teacher_must_know_gains_of_the_same_prior(

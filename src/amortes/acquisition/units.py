@@ -5,9 +5,10 @@
 T being a power transform (`amortes.nets.distributions.power`) with power 1, the identity, unless
 the data say otherwise (`output_warp`). z is maximised (sign = -1 when the user minimises) and, as
 in the paper, has mean 0 and standard deviation 1 over the data. Centre and scale are those of the
-bulk of the data: median, and half of the width of the middle 68 %. Where the data give no scale (a
-single value, or values that differ by rounding only) it is the size of the values, or 1 if they are
-zero.
+bulk of the data: median, and half of the width of the middle 68 %, but not much more than the
+better half of that: many results that are far worse, such as penalties for failures, are no scale
+for the good ones. Where the data give no scale (a single value, or values that differ by rounding
+only) it is the size of the values, or 1 if they are zero.
 """
 
 import math
@@ -33,6 +34,8 @@ ROUNDING = 1e-13
 """Values that differ by less than this share of their size differ by rounding."""
 BULK = (0.16, 0.84)
 """Quantiles that give the scale; those of a normal distribution are two sds apart."""
+SKEW = 10.0
+"""How many times the distance from the centre to the upper quantile the scale may be."""
 BEYOND = 10.0
 """How many times the range of the data beyond these predictions may reach."""
 
@@ -111,8 +114,10 @@ def _bulk(u: Tensor) -> tuple[float, float]:
         for level, side in zip(BULK, ("higher", "lower"), strict=True)
     )
     centre = float(torch.quantile(u, 0.5))
-    if high - low > max(ROUNDING * max(abs(low), abs(high)), SMALLEST):
-        return centre, 0.5 * (high - low)
+    least = max(ROUNDING * max(abs(low), abs(high)), SMALLEST)
+    if high - low > least:
+        half = 0.5 * (high - low)
+        return centre, min(half, SKEW * (high - centre)) if high - centre > least else half
     if not without_spread(u):
         return centre, float(u.std())
     return centre, abs(centre) if abs(centre) > SMALLEST else 1.0

@@ -19,7 +19,7 @@ def evaluate() -> None:
 
     \b
     Examples:
-      amortes evaluate base kernel-robust            predictions against the fully Bayesian GP
+      amortes evaluate base kernel-real              predictions against the fully Bayesian GP
       amortes evaluate alpha kernel.safetensors      acquisitions against brute force, BoTorch
       amortes evaluate figure kernel.safetensors -o out/figure.png
       amortes evaluate bo kernel.safetensors         optimisation of functions of its prior

@@ -51,9 +51,9 @@ def alpha(
     \b
     Columns, each a mean over tasks:
       tasks              in which brute force can tell the order of the queries
-      alpha              rank correlation over x of the alpha network with brute force
+      alpha              rank correlation over x of the gains of the network with brute force
       alpha regret       gain lost by measuring at its maximum, as a share of the best gain
-      monte carlo ...    the same for Monte Carlo over the base, which alpha learned from
+      monte carlo ...    the same for Monte Carlo over the base, from which alpha learns
       botorch ...        the same for BoTorch: PES, GIBBON (mes), JES, on exact GP samples
 
     JSON also has the ceiling, the rank correlation that a perfect acquisition would have, which is
@@ -65,7 +65,7 @@ def alpha(
       amortes evaluate alpha kernel.safetensors --cells 1:8 --tasks 2 --no-botorch
     """
     network, card = load_network(weights)
-    if "alpha" not in card.stages:
+    if network.learned_gains and "alpha" not in card.stages:
         raise FileError(f"{weights} has no trained gains: export the run of an alpha stage.")
     prior = named_prior(prior_name) if prior_name else network.prior
     cells = cells or alpha_tasks.grid(prior)

@@ -11,6 +11,7 @@ from amortes.cli.console import ERR, json_option, set_option, show_rows
 from amortes.cli.weights import Weights, card_rows
 from amortes.errors import ConfigError, FileError
 from amortes.files import read_json
+from amortes.training.architectures import learns_gains
 from amortes.training.export import adjust
 from amortes.training.export import export as write_network
 from amortes.training.run import Run
@@ -45,17 +46,17 @@ def export(
     """Write the best weights of RUN to one safetensors file, and print its card.
 
     The file holds weights, architecture, prior, recipe, steps, seed, scores and licence, and is
-    loaded without running any code. Export the run of the alpha stage: it includes its base. Of
-    WEIGHTS, a file or a name that `amortes info` shows, it writes a copy with other settings or
-    scores: the last example looks at twice as many draws of the optimum.
+    loaded without running any code. If there is an alpha stage, export its run: it includes the
+    base. Of WEIGHTS, a file or a name that `amortes info` shows, it writes a copy with other
+    settings or scores: the last example looks at twice as many draws of the optimum.
 
     \b
     Examples:
-      amortes export runs/k1-alpha -o kernel-paper.safetensors
-      amortes export runs/k1-alpha -o kernel-paper.safetensors --scores scores.json
-      amortes export runs/k1-alpha -o thorough.safetensors --set landmarks.optima=64
+      amortes export runs/k1 -o kernel-paper.safetensors
+      amortes export runs/k1 -o kernel-paper.safetensors --scores scores.json
+      amortes export runs/k1 -o thorough.safetensors --set landmarks.optima=64
       amortes export runs/t2 -o longer.safetensors --alpha transformer-paper
-      amortes export kernel-robust -o slower.safetensors --set landmarks.optima=64 \\
+      amortes export kernel-real -o slower.safetensors --set landmarks.optima=64 \\
           --set landmarks.draws=128
     """
     scores = None if scores_file is None else _read_scores(scores_file)
@@ -69,7 +70,7 @@ def export(
         click.echo(json.dumps(dataclasses.asdict(card), indent=2))
         return
     show_rows(card_rows(card), as_json=False, title=str(output))
-    if "alpha" not in card.stages:
+    if learns_gains(card.network) and "alpha" not in card.stages:
         ERR.print(f"No gains in it: {source} has a base. Train alpha on it and export that run.")
 
 

@@ -19,11 +19,12 @@ def prior() -> None:
 
     Networks learn from functions drawn from a fully Bayesian Gaussian-process prior, whose
     maxima are found by search. Priors: paper (the paper's), paper-1d (fixed hyperparameters),
-    robust (more noise, up to 16 dimensions).
+    robust (more noise, up to 16 dimensions), real (of that also rough and warped functions, for
+    real problems: what networks are trained on).
 
     \b
     Examples:
-      amortes prior show --prior robust --seed 3 --output out/prior.png
+      amortes prior show --prior real --seed 3 --output out/prior.png
       amortes prior bench --dims 1,6,16 --paths 500
       amortes prior generate corpora/paper --paths 1000000 --dims 1-6
       amortes prior verify corpora/paper

@@ -8,7 +8,7 @@ from amortes.cli.console import figure_option, write_figure
 
 
 @click.command()
-@click.option("--prior", "name", default="robust", show_default=True, help="Name of the prior.")
+@click.option("--prior", "name", default="real", show_default=True, help="Name of the prior.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
 @click.option("--context", default=20, show_default=True, type=click.IntRange(1, 200),
               help="Points of the synthetic trace.")  # fmt: skip

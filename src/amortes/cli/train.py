@@ -16,18 +16,22 @@ COMMANDS = {
 def train() -> None:
     """Train networks: first the base, which predicts, then alpha, which knows gains.
 
+    Kernel networks compute their gains: the base is all they learn.
+
     \b
     Examples:
       amortes train base --recipe kernel --prior paper --run runs/k1
-      amortes train alpha --recipe kernel --base runs/k1 --run runs/k1-alpha
-      amortes export runs/k1-alpha -o kernel-paper.safetensors
+      amortes export runs/k1 -o kernel-paper.safetensors
+      amortes train base --recipe transformer --prior paper --run runs/t1
+      amortes train alpha --base runs/t1 --run runs/t1-alpha
+      amortes export runs/t1-alpha -o transformer-paper.safetensors
 
     A run can be stopped at any time (Ctrl-C, SIGTERM, --hours); the same command goes on with it,
     exactly as if it had never stopped. Its folder holds metrics.jsonl with everything measured.
 
     \b
     Recipes:
-      kernel         exact Gaussian-process inference, learned corrections; minutes on one core
+      kernel         exact Gaussian processes, learned hyperparameters; hours on one core
       transformer    the paper's architecture, sized for a CPU
       paper          the paper's network and budget, 100 million datasets; wants a GPU
 

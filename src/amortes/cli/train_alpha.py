@@ -45,19 +45,20 @@ def alpha(
 ) -> None:
     """Train the alpha network: the gains PES, MES and JES, whose mean is the acquisition.
 
-    Prior and network are those of the base.
+    Prior and network are those of the base. Kernel networks compute their gains: they have no such
+    stage.
 
     \b
     Examples:
-      amortes train alpha --base runs/k1 --run runs/k1-alpha
-      amortes train alpha --base runs/k1 --run runs/k1-wide --set config.gain_width=128
-      amortes train alpha --base runs/t1 --run runs/t1-alpha --teacher kernel-paper
+      amortes train alpha --base runs/t1 --run runs/t1-alpha
+      amortes train alpha --base runs/t1 --run runs/t1-fine --set config.gain_bars=400
+      amortes train alpha --base runs/t1 --run runs/t1-taught --teacher kernel-paper
 
     Progress shows the negative log-likelihood of the gains; metrics.jsonl also has their R^2.
     """
     source = Base.open(trained).recipe
     name = recipe_name or source.name
-    require_kind(name, source.network, trained)
+    require_kind(name, "alpha", source.network, trained)
     settings = with_steps(overrides, steps)
     chosen = recipe(name, "alpha", source.prior, settings, config=source.config)
     train(folder, chosen, corpus_folder, options, base=trained, teacher=teacher, start=start)

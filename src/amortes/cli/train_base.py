@@ -34,20 +34,23 @@ def base(
 ) -> None:
     """Train the base network: predictions, given nothing, x*, f* or both.
 
+    A kernel network computes these; it learns to infer hyperparameters.
+
     \b
     Examples:
-      amortes train base --run runs/k1                         kernel network, robust prior
+      amortes train base --run runs/k1                         kernel network, prior real
       amortes train base --prior paper --run runs/k2 --hours 0.5
       amortes train base --recipe transformer --run runs/t1 --workers 1
       amortes train base --run runs/k3 --set lr=1e-3 --set tasks.batch_size=64
       amortes train base --recipe transformer --run runs/t2 --start transformer-paper
 
-    The loss is the excess cross-entropy, in nats, over someone who knows the hyperparameters.
+    The loss is the excess cross-entropy, in nats, over someone who knows the hyperparameters; that
+    of kernel networks is the negative log density of the hyperparameters.
     """
     config = {}
     if start is not None:
         network, card = load_network(start)
-        require_kind(recipe_name, card.network, start)
+        require_kind(recipe_name, "base", card.network, start)
         config = {"config": network.config}
     settings = with_steps(overrides, steps)
     chosen = recipe(recipe_name, "base", named_prior(prior), settings, **config)

@@ -16,7 +16,8 @@ from amortes.errors import ConfigError
 from amortes.prior.corpus import Corpus
 from amortes.prior.gp import PRIORS, named_prior
 from amortes.training import loop
-from amortes.training.recipes import RECIPES, Recipe
+from amortes.training.architectures import learns_gains
+from amortes.training.recipes import RECIPES, Recipe, Stage
 
 
 def _options(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -39,7 +40,7 @@ recipe_option = click.option(
 prior_option = click.option(
     "--prior",
     type=click.Choice(list(PRIORS)),
-    default="robust",
+    default="real",
     show_default=True,
     help="Where functions come from.",
 )
@@ -95,9 +96,9 @@ def with_steps(overrides: tuple[str, ...], steps: int | None) -> list[str]:
     return [*overrides, *([f"steps={steps}"] if steps is not None else [])]
 
 
-def require_kind(name: str, network: str, place: Path) -> None:
+def require_kind(name: str, stage: Stage, network: str, place: Path) -> None:
     """Refuse a recipe for another kind of network than `network`, which is in `place`."""
-    if RECIPES[name]("base", named_prior("paper")).network != network:
+    if RECIPES[name](stage, named_prior("paper")).network != network:
         raise ConfigError(
             f"recipe: {name} trains another kind of network than {network}, the one in {place}."
         )
@@ -131,7 +132,7 @@ def train(
     ERR.print(f"Step {outcome.step} of {chosen.steps}{score}, in {folder}.", soft_wrap=True)
     if outcome.reason == "out of time":
         ERR.print("Out of time. Start the same command again to go on.")
-    elif chosen.stage == "base":
+    elif chosen.stage == "base" and learns_gains(chosen.network):
         ERR.print(f"Next: amortes train alpha --base {folder} --run {folder}-alpha", soft_wrap=True)
     else:
         ERR.print(f"Next: amortes export {folder} -o weights.safetensors", soft_wrap=True)

@@ -10,7 +10,7 @@ from amortes.training.export import Card
 
 
 class Weights(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
-    """Turns `kernel-robust` or `runs/k.safetensors` into the path of a file."""
+    """Turns `kernel-real` or `runs/k.safetensors` into the path of a file."""
 
     name = "weights"
 

@@ -78,7 +78,7 @@ def departures(fitted: Fitted) -> Iterator[tuple[str, str]]:
             "noise",
             f"the noise is about {noise:.2g} of the standard deviation of the results, more than "
             f"the network was trained for ({_largest_noise(fitted):.2g}): average several "
-            f"evaluations per config, or use a network of the prior 'robust'.",
+            f"evaluations per config, or use a network of the prior 'real'.",
         )
 
 
@@ -104,7 +104,7 @@ def _noise(fitted: Fitted) -> float:
         return fitted.noise_share
     # A network that cannot tell has nothing but noise left at a point it has seen.
     with torch.no_grad():
-        return float(fitted.predict(fitted.best_points(1)).sd) / fitted.units.scale
+        return float(fitted.predict(fitted.best_points(1)).sd / fitted.y.std())
 
 
 def _largest_noise(fitted: Fitted) -> float:

@@ -23,6 +23,12 @@ def config_class(kind: str) -> type[Any]:
     return cls
 
 
+def learns_gains(kind: str) -> bool:
+    """Whether networks of this kind learn gains, in an alpha stage, or compute them."""
+    learned: bool = _attribute(kind, 2).learned_gains
+    return learned
+
+
 def read_config(kind: str, values: Any) -> Any:
     """The configuration of a network of this kind, from the JSON values in a file."""
     return settings.from_dict(config_class(kind), values, "config")

@@ -149,7 +149,8 @@ def load_network(path: str | os.PathLike[str]) -> tuple[Network[Any], Card]:
         prior = GPPrior.from_dict(card.prior)
         network = build_network(card.network, config, prior)
         # A network of which nothing is learned has no stages.
-        points = card.stages["base"]["recipe"]["tasks"]["max_context"] if card.stages else None
+        learned = bool(card.stages) or any(True for _ in network.parameters())
+        points = card.stages["base"]["recipe"]["tasks"]["max_context"] if learned else None
     except (ConfigError, TypeError, KeyError) as error:
         reason = f"its card has no {error}." if isinstance(error, KeyError) else error
         raise FileError(

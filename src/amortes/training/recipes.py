@@ -3,7 +3,7 @@
 Two runs of one recipe give the same weights, bit for bit, on the same machine with the same number
 of threads. A named recipe is a function of the stage and the prior:
 
-    recipe("kernel", "base", named_prior("robust"), ["lr=1e-3", "tasks.batch_size=32"])
+    recipe("kernel", "base", named_prior("real"), ["lr=1e-3", "tasks.batch_size=32"])
 
 `paper` is the training of Rakotoarison et al. (ICML 2026), "α-PFN: Fast Entropy Search via
 In-Context Learning", but for two things all recipes share (see `amortes.training.objectives`):
@@ -20,7 +20,7 @@ from amortes.errors import ConfigError
 from amortes.prior.gp import GPPrior
 from amortes.prior.tasks import TaskConfig
 from amortes.training import settings
-from amortes.training.architectures import config_class, read_config
+from amortes.training.architectures import config_class, learns_gains, read_config
 
 Stage = Literal["base", "alpha"]
 STAGES: tuple[Stage, ...] = ("base", "alpha")
@@ -77,6 +77,11 @@ class Recipe:
             raise ConfigError(
                 f"config: a {self.network} network takes a {config_class(self.network).__name__}, "
                 f"not a {type(self.config).__name__}."
+            )
+        if self.stage == "alpha" and not learns_gains(self.network):
+            raise ConfigError(
+                f"stage: there is no alpha stage for {self.network} networks, whose gains are "
+                "computed, not learned; use --recipe transformer."
             )
 
     def _check(self, field: str, valid: bool, expected: str) -> None:

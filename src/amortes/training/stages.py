@@ -42,6 +42,11 @@ class Base:
                 )
             return cls(run.recipe, run.weights()[0], run.describe())
         network, card = load_network(source)
+        if "base" not in card.stages:
+            raise ConfigError(
+                f"base: nothing in {source} is learned; its gains are computed, too. Needed is a "
+                "trained network."
+            )
         about = card.stages["base"]
         recipe = dataclasses.replace(Recipe.from_dict(about["recipe"]), config=network.config)
         return cls(recipe, network.state_dict(), about)
@@ -88,7 +93,7 @@ def load_teacher(recipe: Recipe, file: str | os.PathLike[str]) -> Network[Any]:
     if recipe.stage != "alpha":
         raise ConfigError("teacher: only the alpha stage can have one.")
     network, card = load_network(file)
-    if "alpha" not in card.stages:
+    if network.learned_gains and "alpha" not in card.stages:
         raise ConfigError(f"teacher: the network in {file} knows no gains.")
     _require_prior(network.prior, recipe, f"teacher: {file}")
     return network

@@ -117,7 +117,7 @@ class JES(_Gain):
 
 
 class PosteriorMean(_Acquisition):
-    """The posterior mean, negated if the model minimises."""
+    """The posterior mean of the standardised train_Y, negated if the model minimises."""
 
     name = "mean"
 
@@ -128,7 +128,8 @@ class PosteriorMean(_Acquisition):
 class EI(_Acquisition):
     """Expected improvement of the function over that at the best observed point.
 
-    Or over `best_f`, in the units of train_Y, if given.
+    Or over `best_f`, in the units of train_Y, if given. Improvement is in those of the standardised
+    train_Y.
     """
 
     name = "ei"
@@ -159,7 +160,10 @@ class LogEI(EI):
 
 
 class UCB(_Acquisition):
-    """Upper confidence bound of the function; a lower one, negated, if the model minimises."""
+    """Upper confidence bound of the function; a lower one, negated, if the model minimises.
+
+    In the units of the standardised train_Y.
+    """
 
     name = "ucb"
 

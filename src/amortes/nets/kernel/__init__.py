@@ -1,4 +1,4 @@
-"""The kernel network: hyperparameter particles, exact conditioning, learned corrections."""
+"""The kernel network: hyperparameter particles, learned by an encoder, and exact conditioning."""
 
 from amortes.nets.kernel.network import KernelConfig, KernelNetwork, KernelState
 
