@@ -45,7 +45,7 @@ def main(n_trials: int = 30) -> None:
     print(f"default settings: {error({'random_state': 0}):.2f}")
     print(f"best of {result.n_trials}: {result.fun:.2f} with {result.x}")
     recommended = result.optimizer.recommend()
-    print(f"recommended: {recommended.mean:.2f} expected with {recommended.config}")
+    print(f"recommended: {recommended.median:.2f} expected with {recommended.config}")
     for name, share in result.optimizer.importance().items():
         print(f"  {name:18} {share:4.0%} of the variation")
 

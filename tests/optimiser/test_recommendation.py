@@ -2,7 +2,7 @@ from amortes.optimiser import Recommendation
 
 
 def test_it_is_readable() -> None:
-    found = Recommendation({"lr": 0.001, "act": "<relu>"}, 0.5, 0.25, 0.75, 0.9)
+    found = Recommendation({"lr": 0.001, "act": "<relu>"}, 0.6, 0.25, 0.75, 0.9, 0.5)
     assert repr(found) == (
         "Recommendation(lr=0.001, act=<relu>; expected result 0.5, between 0.25 and 0.75 with "
         "probability 90%)"

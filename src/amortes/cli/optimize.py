@@ -25,6 +25,7 @@ from amortes.optimiser.insight import Goal
 from amortes.optimiser.model import ACQUISITIONS
 from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.table import read_results
+from amortes.optimiser.text import number
 from amortes.training.interrupt import StopRequest
 
 POSITIVE = click.IntRange(min=1)
@@ -230,14 +231,14 @@ def _conclude(run: CommandRun, optimizer: Optimizer, *, as_json: bool) -> None:
             ERR.print(f"Its outputs are in {run.folder.trial(last.number)}.", soft_wrap=True)
             ERR.print("Once mended, the same command with --retry-failed tries them again.")
         return
-    _say(f"best observed     {view.number(best.value)}   {_arguments(best.config)}")
-    interval = f"{view.number(recommended.lower)} and {view.number(recommended.upper)}"
-    _say(f"best expected     {view.number(recommended.mean)}   {_arguments(recommended.config)}")
+    _say(f"best observed     {number(best.value)}   {_arguments(best.config)}")
+    interval = f"{number(recommended.lower)} and {number(recommended.upper)}"
+    _say(f"best expected     {number(recommended.median)}   {_arguments(recommended.config)}")
     _say(f"                  {recommended.level:.0%} of evaluations between {interval}")
 
 
 def _arguments(config: dict[str, Any]) -> str:
-    return " ".join(f"{name}={view.number(value)}" for name, value in config.items())
+    return " ".join(f"{name}={number(value)}" for name, value in config.items())
 
 
 def _say(line: str) -> None:

@@ -37,7 +37,7 @@ def overview(optimizer: Optimizer, snapshot: Snapshot) -> dict[str, Any]:
     return {
         "recommendation": {
             "config": recommended.config,
-            "mean": recommended.mean,
+            "mean": recommended.median,
             "lower": recommended.lower,
             "upper": recommended.upper,
             "level": recommended.level,

@@ -88,8 +88,7 @@ class Insight:
             (result,) = predict(
                 model.fitted, self.space, [config], level=level, observation_noise=True
             )
-        # Of a skewed distribution the mean may be outside of the interval.
-        return Recommendation(config, result.median, result.lower, result.upper, level)
+        return Recommendation(config, result.mean, result.lower, result.upper, level, result.median)
 
     @overload
     def predict(

@@ -20,12 +20,14 @@ class Recommendation:
     upper: float
     level: float
     """Probability that an evaluation is between lower and upper."""
+    median: float
+    """What is as likely exceeded as not; of a skewed distribution the mean may be far from it."""
 
     @property
     def text(self) -> str:
         """The recommendation in one line."""
         return (
-            f"{config_text(self.config)}; expected result {number(self.mean, 4)}, between "
+            f"{config_text(self.config)}; expected result {number(self.median, 4)}, between "
             f"{number(self.lower, 4)} and {number(self.upper, 4)} with probability "
             f"{percent(self.level)}"
         )
@@ -36,7 +38,7 @@ class Recommendation:
     def _repr_html_(self) -> str:
         rows = [
             *self.config.items(),
-            ("expected result", self.mean),
+            ("expected result", self.median),
             (f"{percent(self.level)} interval", f"{number(self.lower)} to {number(self.upper)}"),
         ]
         return html_table(rows, title="Recommendation")

@@ -9,10 +9,10 @@ from amortes.optimiser.plots.slices import shape
 def test_the_line_is_what_the_model_expects(opt: Optimizer) -> None:
     figure = opt.plot.slices("lr")
     (ax,) = figure.axes
-    x, mean = (np.asarray(data)[30] for data in ax.lines[0].get_data())
+    x, median = (np.asarray(data)[30] for data in ax.lines[0].get_data())
     parameter = opt.space.free["lr"]
     config = {**opt.recommend().config, "lr": parameter.decode([float(x)])}
-    assert mean == pytest.approx(opt.predict(config).mean)
+    assert median == pytest.approx(opt.predict(config).median)
     dashed = ax.lines[-1].get_xdata()
     assert np.asarray(dashed)[0] == pytest.approx(parameter.encode(opt.recommend().config["lr"])[0])
 
@@ -21,7 +21,7 @@ def test_a_panel_for_each_parameter(opt: Optimizer) -> None:
     figure = opt.plot.slices(style="dark")
     assert [ax.get_xlabel() for ax in figure.axes] == ["lr", "layers", "width", "act"]
     labels = {text.get_text() for text in figure.legends[0].get_texts()}
-    assert {"expected value", "90% interval", "failed", "infeasible", "recommended config"} < labels
+    assert {"median", "90% interval", "failed", "infeasible", "recommended config"} < labels
     ticks = figure.axes[3].get_xticklabels()
     assert [text.get_text() for text in ticks] == ["relu", "gelu", "tanh"]
 

@@ -61,9 +61,16 @@ def test_room_for_predictions_but_not_for_any() -> None:
     scale = ValueScale.of([1.0, 2.0], maximise=False).including([0.5, 2.2], [1e20, np.nan])
     assert (scale.low, scale.high) == (0.5, 2.2)
     logarithmic = ValueScale.of([1e-3, 1.0], maximise=False)
-    assert logarithmic.including([1e-4]).log
-    assert not logarithmic.including([-0.5]).log
+    assert logarithmic.including([3e-4, -0.5, 1e-9]).low == 3e-4
+    assert logarithmic.including([3e-4, -0.5]).log
     assert isinstance(logarithmic.norm(), LogNorm)
+
+
+def test_values_cut_off_at_the_ends_of_the_axis() -> None:
+    scale = ValueScale.of([1.0, 3.0], maximise=False)
+    cut, own = scale.within(np.array([[2.0, 1e30], [1.5, 2.5]]))
+    assert cut.tolist() == [[2.0, scale.limits[1]], [1.5, 2.5]]
+    assert (own.low, own.high) == (1.5, scale.limits[1])
 
 
 def test_marks_at_the_edge() -> None:

@@ -25,7 +25,7 @@ def test_bands_are_predictions_of_the_function(opt: Optimizer) -> None:
     view = view_of(opt)
     configs = [view.varied({"layers": n}) for n in range(1, 9)]
     predicted = opt.predict(configs, level=0.9)
-    for band, name in zip(view.band(configs), ("lower", "mean", "upper"), strict=True):
+    for band, name in zip(view.band(configs), ("lower", "median", "upper"), strict=True):
         assert band == pytest.approx([getattr(p, name) for p in predicted])
 
 
@@ -53,7 +53,7 @@ def test_of_many_choices_the_best_are_shown(network: KernelNetwork) -> None:
         opt.tell({"c": f"c{i}", "x": 0.5}, abs(i - 20.0))
     axis = view_of(opt).axis("c")
     assert len(axis.shown) == MOST_CHOICES
-    means = {c: opt.predict({**opt.recommend().config, "c": c}).mean for c in choices}
-    assert set(axis.shown) == set(sorted(choices, key=means.__getitem__)[:MOST_CHOICES])
+    medians = {c: opt.predict({**opt.recommend().config, "c": c}).median for c in choices}
+    assert set(axis.shown) == set(sorted(choices, key=medians.__getitem__)[:MOST_CHOICES])
     assert list(axis.shown) == [c for c in choices if c in axis.shown]
     assert np.isfinite(axis.place("c20"))

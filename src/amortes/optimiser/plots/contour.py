@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator
 
 from amortes.optimiser.plots.axis import ParameterAxis
 from amortes.optimiser.plots.picture import Picture
@@ -23,27 +23,28 @@ HATCHES = STYLES["dark"].infeasible
 
 
 def draw_contour(view: View, x: str, y: str) -> Picture:
-    """The figure: expected value, and width of the interval, others held at the recommended."""
+    """The figure: median, and width of the interval, others held at the recommended."""
     axes = [view.axis(name) for name in (x, y)]
     most = GRID if all(axis.continuous for axis in axes) else FINE
     columns, rows = (_some(axis.values(), most) for axis in axes)
     configs = [view.varied({x: a, y: b}) for b in rows for a in columns]
-    low, mean, high = (part.reshape(len(rows), -1) for part in view.band(configs))
+    low, middle, high = (part.reshape(len(rows), -1) for part in view.band(configs))
     allowed = view.allowed(configs).reshape(len(rows), -1)
     along = np.array([axes[0].place(value) for value in columns])
     where = along, np.array([axes[1].place(value) for value in rows])
     picture = Picture(2 * WIDTH + 0.6, 4.3, view.style)
-    scale = ValueScale.of(mean.ravel().tolist(), maximise=view.maximise)
+    widths = ValueScale.of((high - low).ravel().tolist(), maximise=False)
     legend: list[Artist] = []
     panels = (
-        ("expected value", mean, scale, "viridis" if view.maximise else "viridis_r"),
-        (f"width of the {LEVEL:.0%} interval", high - low, None, "cividis"),
+        ("median", *view.scale.within(middle), "viridis" if view.maximise else "viridis_r"),
+        (f"width of the {LEVEL:.0%} interval", *widths.within(high - low), "cividis"),
     )
-    for ax, (title, Z, colours, cmap) in zip(picture.subplots(1, 2), panels, strict=True):
+    for ax, (title, Z, scale, cmap) in zip(picture.subplots(1, 2), panels, strict=True):
         dress(ax, view.style, grid=None)
-        norm = None if colours is None else colours.norm()
-        drawn = _surface(ax, axes, where, Z, norm, cmap)
-        bar = picture.colorbar(drawn, ax=ax, shrink=0.95, pad=0.02)
+        drawn = _surface(ax, axes, where, Z, scale, cmap)
+        ticks = LogLocator(numticks=8) if scale.log else None
+        written = LogFormatterSciNotation() if scale.log else None
+        bar = picture.colorbar(drawn, ax=ax, shrink=0.95, pad=0.02, ticks=ticks, format=written)
         bar.ax.tick_params(which="both", colors=view.style.text, labelsize="small")
         bar.outline.set_edgecolor(view.style.faint)
         bar.ax.yaxis.get_offset_text().set_color(view.style.text)
@@ -72,21 +73,19 @@ def _surface(
     axes: list[ParameterAxis],
     where: tuple[np.ndarray, np.ndarray],
     Z: np.ndarray,
-    norm: Any,
+    scale: ValueScale,
     cmap: str,
 ) -> Any:
     """Bands of colour between continuous axes, cells if one of them has few values."""
     if all(axis.continuous for axis in axes):
-        clipped = Z if norm is None else np.clip(Z, norm.vmin, norm.vmax)
-        return ax.contourf(*where, clipped, levels=_levels(clipped, norm), norm=norm, cmap=cmap)
-    return ax.pcolormesh(*map(_edges, where), Z, norm=norm, cmap=cmap, rasterized=True)
+        return ax.contourf(*where, Z, levels=_levels(scale), norm=scale.norm(), cmap=cmap)
+    return ax.pcolormesh(*map(_edges, where), Z, norm=scale.norm(), cmap=cmap, rasterized=True)
 
 
-def _levels(Z: np.ndarray, norm: Any) -> Any:
-    low, high = float(Z.min()), float(Z.max())
-    if not high > low:
-        return [low - 1.0, low + 1.0]
-    if type(norm).__name__ == "LogNorm":
+def _levels(scale: ValueScale) -> Any:
+    """Where one band of colour ends and the next begins."""
+    low, high = (scale.low, scale.high) if scale.high > scale.low else scale.limits
+    if scale.log:
         return np.geomspace(low, high, BANDS)
     return MaxNLocator(nbins=BANDS).tick_values(low, high)
 

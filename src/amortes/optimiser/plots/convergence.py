@@ -57,7 +57,7 @@ def add_convergence(ax: Axes, view: View) -> list[Artist]:
     if view.recommendation is not None:
         legend.append(_recommended(ax, view))
         found = view.recommendation
-        scale = scale.including([found.lower, found.mean, found.upper])
+        scale = scale.including([found.lower, found.median, found.upper])
     scale.apply(ax)
     end = max([trial.number for trial in view.trials], default=0) + 1.5
     ax.set_xlim(-0.5, max(end, 1.5))
@@ -78,7 +78,7 @@ def _recommended(ax: Axes, view: View) -> Artist:
     ax.vlines(x, found.lower, found.upper, color=view.style.recommended, lw=2.0, alpha=0.7)
     return ax.scatter(
         [x],
-        [found.mean],
+        [found.median],
         marker="D",
         s=26,
         color=view.style.recommended,

@@ -57,8 +57,8 @@ def add_slices(
     """Draw a panel of `width` inches for each parameter; what belongs into the legend."""
     drawn = [_predicted(view, axis) for axis in axes]
     scale = view.scale
-    for _, (low, mean, high), _ in drawn:
-        scale = scale.including(low, mean, high)
+    for _, (low, middle, high), _ in drawn:
+        scale = scale.including(low, middle, high)
     columns, legend, first = shape(len(axes))[0], list[Artist](), None
     for i, (axis, (values, band, allowed)) in enumerate(zip(axes, drawn, strict=True)):
         ax = picture.add_subplot(grid[i // columns, i % columns], sharey=first)
@@ -85,19 +85,17 @@ def _panel(
     ax: Axes, view: View, axis: ParameterAxis, values: list[Any], band: Any, allowed: np.ndarray
 ) -> list[Artist]:
     style, legend = view.style, list[Artist]()
-    low, mean, high = band
+    low, middle, high = band
     x = np.array([axis.place(value) for value in values], dtype=np.float64)
     interval = f"{LEVEL:.0%} interval"
     if axis.continuous:
         legend.append(
             ax.fill_between(x, low, high, color=style.model, alpha=0.22, lw=0, label=interval)
         )
-        legend += ax.plot(x, mean, color=style.model, lw=1.6, label="expected value")
+        legend += ax.plot(x, middle, color=style.model, lw=1.6, label="median")
     else:
         legend.append(ax.vlines(x, low, high, color=style.model, alpha=0.45, lw=3, label=interval))
-        legend.append(
-            ax.scatter(x, mean, color=style.model, s=20, zorder=3, label="expected value")
-        )
+        legend.append(ax.scatter(x, middle, color=style.model, s=20, zorder=3, label="median"))
     if shaded := _not_allowed(ax, view, x, allowed):
         legend.append(shaded)
     legend += _results(ax, view, axis)

@@ -6,6 +6,7 @@ logarithmic axis, twice, but at least `FAR` decades). Others, such as penalties 
 as triangles at the edge, and the legend says how many they are.
 """
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,12 +49,22 @@ class ValueScale:
         """The scale with room for predictions, but not for any that are much too far away."""
         found = np.concatenate([np.asarray(other, dtype=np.float64) for other in others])
         found = found[np.isfinite(found)]
-        room = 1.5 * (self.high - self.low) or abs(self.high) or 1.0
-        found = found[(found >= self.low - room) & (found <= self.high + room)]
+        if self.log:
+            least, most = self.low / 10.0, self.high * 10.0
+        else:
+            room = 1.5 * (self.high - self.low) or abs(self.high) or 1.0
+            least, most = self.low - room, self.high + room
+        found = found[(found >= least) & (found <= most)]
         if len(found) == 0:
             return self
         low, high = min(self.low, float(found.min())), max(self.high, float(found.max()))
-        return ValueScale(low, high, self.log and low > 0, self.maximise, self.beyond)
+        return dataclasses.replace(self, low=low, high=high)
+
+    def within(self, values: np.ndarray) -> "tuple[np.ndarray, ValueScale]":
+        """Values cut off at the ends of the axis, and the scale of just these."""
+        cut = np.clip(values, *self.limits)
+        low, high = float(cut.min()), float(cut.max())
+        return cut, dataclasses.replace(self, low=low, high=high, beyond=())
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -87,7 +98,7 @@ class ValueScale:
     def apply(self, ax: Axes) -> None:
         """Make this the vertical axis."""
         if self.log:
-            ax.set_yscale("log")
+            ax.set_yscale("log", nonpositive="clip")
             ax.yaxis.set_minor_formatter(NullFormatter())
             ax.yaxis.set_major_locator(LogLocator(numticks=8))
         ax.set_ylim(*self.limits)

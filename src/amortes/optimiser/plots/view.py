@@ -79,8 +79,8 @@ class View:
         """The axis of a parameter; of many choices without order, those expected to be best."""
         parameter = self.space.free[name]
         if isinstance(parameter, Categorical) and len(parameter.choices) > MOST_CHOICES:
-            _, mean, _ = self.band([self.varied({name: c}) for c in parameter.choices])
-            order = np.argsort(-mean if self.maximise else mean, kind="stable")
+            _, middle, _ = self.band([self.varied({name: c}) for c in parameter.choices])
+            order = np.argsort(-middle if self.maximise else middle, kind="stable")
             chosen = {int(i) for i in order[:MOST_CHOICES]}
             return ParameterAxis.of(
                 name, parameter, [c for i, c in enumerate(parameter.choices) if i in chosen]
@@ -97,18 +97,19 @@ class View:
         return found
 
     def band(self, configs: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray, ...]:
-        """Lower end, mean and upper end of the interval for the function, without noise: `n`."""
+        """Lower end, median and upper end of the interval for the function, without noise: `n`.
+
+        Not the mean, which a long tail may take out of the interval.
+        """
         assert self.fitted is not None
-        tails = torch.tensor([(1 - LEVEL) / 2, (1 + LEVEL) / 2], dtype=torch.float64)[:, None]
+        shares = torch.tensor([(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], dtype=torch.float64)
         parts = []
         with torch.no_grad():
             points = self.space.encode_all(configs)
             for X in (points[i : i + BLOCK] for i in range(0, len(points), BLOCK)):
-                predicted = self.fitted.latent(X)
-                low, high = predicted.icdf(tails)
-                parts.append(torch.stack([low, predicted.mean, high]))
-        low, mean, high = torch.cat(parts, dim=1).numpy()
-        return low, mean, high
+                parts.append(self.fitted.latent(X).icdf(shares[:, None]))
+        low, middle, high = torch.cat(parts, dim=1).numpy()
+        return low, middle, high
 
     def nearness(self, name: str) -> np.ndarray:
         """How close the results are to the slice along a parameter, between 0 and 1: `n`.
