@@ -9,6 +9,7 @@ from tests.bench.methods.conduct import Quadratic, check_conduct, run
 pytest.importorskip("hebo", reason="installed by hand: its metadata ask for old versions")
 
 
+@pytest.mark.slow
 def test_conduct() -> None:
     # Few steps, as it is slow; its recommendations are those of random search.
     check_conduct(method_factory("hebo"), Quadratic(2), steps=3, near=1.0)
@@ -18,6 +19,7 @@ def test_pool() -> None:
     check_conduct(method_factory("hebo"), Quadratic(2, pool=40), steps=3)
 
 
+@pytest.mark.slow
 def test_learns_from_what_it_is_told() -> None:
     """After 30 random points, it looks near the optimum rather than anywhere."""
     problem = Quadratic(2)
