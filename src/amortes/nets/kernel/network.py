@@ -61,7 +61,6 @@ class KernelState:
 class KernelNetwork(Network[KernelState]):
     """See the module's docstring."""
 
-    inference_dtype = torch.float64
     cpu_only = True
     has_evidence = True
     learned_gains = False
