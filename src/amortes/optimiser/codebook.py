@@ -9,10 +9,10 @@ With unit vectors, time and memory grow with k^3 and k^2, and there is a lengths
 each choice. Corners of the code are at least 2 apart, unit vectors sqrt(2). Of very many choices
 most are never tried, and fewer coordinates predict better.
 
-Log loss of the default network on functions of two numbers and a choice, over three kinds of
-functions, 50 points (docs/log.md, 2026-11-18, "Many choices"): k = 8: one-hot -0.55, code -0.52,
-Sobol -0.47; k = 16: 0.12, 0.10, 0.20; k = 30: 0.65, 0.56, 0.67; k = 50: code 0.85, Sobol 1.01; k =
-200: 1.11, 1.11; k = 1000: 1.20, 1.13.
+Log loss on functions of two numbers and a choice, over three kinds of functions, 50 points, network
+`kernel-robust` (docs/log.md, 2026-11-18, "Many choices"): k = 8: one-hot -0.55, code -0.52, Sobol
+-0.47; k = 16: 0.12, 0.10, 0.20; k = 30: 0.65, 0.56, 0.67; k = 50: code 0.85, Sobol 1.01; k = 200:
+1.11, 1.11; k = 1000: 1.20, 1.13.
 """
 
 import itertools
