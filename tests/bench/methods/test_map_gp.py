@@ -11,16 +11,20 @@ def factory(acquisition: str) -> MethodFactory:
     return lambda problem, seed: MapGP(problem, seed, acquisition)
 
 
-@pytest.mark.parametrize("acquisition", ["logei", "lognei", "gibbon"])
+@pytest.mark.parametrize("acquisition", ["logei", "gibbon"])
 def test_conduct(acquisition: str) -> None:
     check_conduct(factory(acquisition), Quadratic(2), near=0.1)
+
+
+def test_conduct_with_noise() -> None:
+    check_conduct(factory("lognei"), Quadratic(1, noise_sd=0.1))
 
 
 def test_conduct_jes() -> None:
     check_conduct(factory("jes"), Quadratic(1), steps=5)
 
 
-@pytest.mark.parametrize("acquisition", ["logei", "gibbon", "jes"])
+@pytest.mark.parametrize("acquisition", ["logei", "lognei", "gibbon", "jes"])
 def test_pool(acquisition: str) -> None:
     check_conduct(factory(acquisition), Quadratic(2, pool=40), steps=3)
 
