@@ -11,7 +11,7 @@ TABLES := summary regret-table real-table wins-table ranks-table standings stand
 REPORT := index.html $(TABLES:%=tables/%.md) \
 	$(foreach name,$(FIGURES),figures/$(name).png figures/$(name).svg data/$(name).csv)
 
-.PHONY: demo test test-slow fuzz study docs lint types check clean
+.PHONY: demo test test-slow fuzz wheel study docs lint types check clean
 
 demo: $(STAMP)  ## noisy Hartmann-6: entropy search beside LogEI and random search, out/demo.png
 	$(BIN)/amortes demo --output out/demo.png
@@ -24,6 +24,15 @@ test-slow: $(STAMP)  ## the tests that take minutes
 
 fuzz: $(STAMP)  ## 50,000 hostile inputs, other ones each time; INPUTS and SEED to choose
 	$(BIN)/python -m tests.fuzz $(or $(INPUTS),50000) $(SEED)
+
+wheel: $(STAMP)  ## the wheel, installed without extras in a clean environment, optimises: out/wheel
+	rm -rf out/wheel
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir out/wheel .
+	$(PYTHON) -m venv out/wheel/venv
+	out/wheel/venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt \
+		"$$(grep '^torch==' constraints.txt)" out/wheel/*.whl
+	out/wheel/venv/bin/python -I examples/scipy_style.py 6
+	out/wheel/venv/bin/amortes --version
 
 study: $(STAMP)  ## a miniature of the benchmarks, from runs to report, in minutes: out/study
 	rm -rf out/study
@@ -52,4 +61,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 clean:  ## what the above have made; other results in out stay
-	rm -rf $(VENV) out/demo.png out/study out/site .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) out/demo.png out/study out/site out/wheel .mypy_cache .ruff_cache .pytest_cache

@@ -75,6 +75,10 @@ def test_trials_that_fail(network: KernelNetwork) -> None:
     with pytest.warns(AmortesWarning, match="t5 ended without"):
         search.on_trial_complete("t5")
     assert [trial.status for trial in search.optimizer.trials] == ["failed"] * 6
+    for value in (3.0, 4.0):
+        search.on_trial_complete("t1", {"loss": value})  # run again, with success; it is told once
+    states = [trial.status for trial in search.optimizer.trials]
+    assert states == ["failed", "withdrawn", *["failed"] * 4, "done"]
 
 
 def test_the_tuner_may_give_space_metric_and_mode(network: KernelNetwork) -> None:
@@ -120,7 +124,6 @@ def test_saved_and_restored_it_goes_on_alike(network: KernelNetwork, tmp_path: P
     others = [searcher(network), AmortesSearch(network=network), pickle.loads(pickle.dumps(search))]
     for other in others[:2]:
         other.restore(path)
-    others[1].set_search_properties("loss", "min", SPACE)  # only now does it know its space
     for other in (search, *others):
         other.on_trial_complete("pending", {"loss": loss(pending)})
     expected = advance(search, 2, begin=9)
@@ -140,8 +143,23 @@ def test_files_that_are_not_its_own(network: KernelNetwork, tmp_path: Path) -> N
     with pytest.raises(ConfigError, match=r"search\.json: space: the saved run has"):
         searcher(network, space={"x": tune.uniform(0, 2)}).restore(path)
     path.write_text('{"format": "amortes-ray", "metric": "loss"}')
-    with pytest.raises(FileError, match="lacks mode, numbers, optimizer"):
+    with pytest.raises(FileError, match="lacks mode, numbers, optimizer, translation"):
         search.restore(path)
+
+
+def test_a_space_that_a_file_cannot_have(network: KernelNetwork, tmp_path: Path) -> None:
+    space = {"f": tune.choice([math.sin, math.cos]), "k": tune.choice([math])}
+    search, path = searcher(network, space=space), tmp_path / "search.json"
+    first = search.suggest("t0")
+    assert first["f"] in (math.sin, math.cos)
+    assert first["k"] is math
+    search.save(path)
+    other = searcher(network, space=None)
+    other.restore(path)
+    other.set_search_properties("loss", "min", space)  # only now does it know its space
+    other.on_trial_complete("t0", {"loss": 1.0})
+    assert other.optimizer is not None
+    assert other.optimizer.best.config == {"f": first["f"]}
 
 
 @pytest.mark.parametrize(

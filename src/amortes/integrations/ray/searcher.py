@@ -11,6 +11,7 @@ from amortes.files import read_json, write_json
 from amortes.integrations.ray.translate import Translation
 from amortes.optimiser.limits import warn
 from amortes.optimiser.optimizer import Optimizer
+from amortes.optimiser.space import Space
 from amortes.optimiser.suggest import check_acquisition
 from amortes.pretrained import AnyNetwork, as_network
 
@@ -74,7 +75,7 @@ class AmortesSearch(Searcher):  # type: ignore[misc]
                 f"{len(self._first)} points_to_evaluate."
             )
         self._translation = None if space is None else Translation.of(space, constants=True)
-        self._numbers: dict[str, int] = {}  # of our trials under way, by Tune's names
+        self._numbers: dict[str, int] = {}  # of our trials, by the names of Tune
         self._saved: dict[str, Any] | None = None  # restored, but for a space not known yet
         self._begin()
 
@@ -104,24 +105,28 @@ class AmortesSearch(Searcher):  # type: ignore[misc]
     ) -> None:
         """Tell the last result of a trial, or that it failed."""
         optimizer, _ = self._ready()
-        number = self._numbers.pop(trial_id, None)
-        if number is None:
-            return  # told before, or not suggested here
-        trial = optimizer.trials[number]
+        number = self._numbers.get(trial_id)
+        if number is None or optimizer.trials[number].status == "done":
+            return  # not suggested here, or told before
+        trial: Any = optimizer.trials[number]
+        if trial.status == "failed":  # Tune has run it again
+            optimizer.withdraw(trial)
+            trial = trial.config
         if error:
-            optimizer.tell(trial, failed=True, reason="the trial raised an error")
+            told = optimizer.tell(trial, failed=True, reason="the trial raised an error")
         elif not result or self._metric is None or self._metric not in result:
             warn(
                 f"trial {trial_id} ended without {self._metric!r} in its last result, so it counts "
                 f"as failed; report it, or check the name of the metric."
             )
-            optimizer.tell(trial, failed=True, reason=f"no {self._metric} was reported")
+            told = optimizer.tell(trial, failed=True, reason=f"no {self._metric} was reported")
         else:
             try:
-                optimizer.tell(trial, result[self._metric])
+                told = optimizer.tell(trial, result[self._metric])
             except DataError as refused:
                 warn(f"trial {trial_id} counts as failed: {self._metric}: {refused}")
-                optimizer.tell(trial, failed=True, reason=refused)
+                told = optimizer.tell(trial, failed=True, reason=refused)
+        self._numbers[trial_id] = told.number
 
     def add_evaluated_point(
         self,
@@ -144,7 +149,11 @@ class AmortesSearch(Searcher):  # type: ignore[misc]
         write_json(checkpoint_path, {"format": FORMAT, **self.get_state()})
 
     def restore(self, checkpoint_path: str | os.PathLike[str]) -> None:
-        """Go on where the searcher was that saved this file; give the same space and network."""
+        """Go on where the searcher was that saved this file; give the same network.
+
+        The space, too, if a file cannot have it: choices that are not JSON, constraints that are
+        functions.
+        """
         state = read_json(checkpoint_path)
         if not isinstance(state, dict) or state.get("format") != FORMAT:
             raise FileError(f"{checkpoint_path} was not saved by AmortesSearch.")
@@ -155,17 +164,23 @@ class AmortesSearch(Searcher):  # type: ignore[misc]
 
     def get_state(self) -> dict[str, Any]:
         """JSON-ready values; `set_state` goes on from them."""
+        translation = self._translation
         return {
             "metric": self._metric,
             "mode": self._mode,
             "optimizer": None if self.optimizer is None else self.optimizer.state,
             "numbers": dict(self._numbers),
+            "translation": None if translation is None else translation.to_dict(),
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `get_state` gave."""
-        if missing := {"metric", "mode", "optimizer", "numbers"} - state.keys():
+        """Go on from what `get_state` gave; a space that is known already has to be the same."""
+        if missing := {"metric", "mode", "optimizer", "numbers", "translation"} - state.keys():
             raise FileError(f"the state of a searcher lacks {', '.join(sorted(missing))}.")
+        if self._translation is None and state["translation"] and state["optimizer"]:
+            # `Tuner.restore` does not say the space again.
+            space = Space.from_dict(state["optimizer"]["space"])
+            self._translation = Translation.from_dict(state["translation"], space)
         self._metric, self._mode = state["metric"], state["mode"]
         self._numbers = dict(state["numbers"])
         self._saved, self.optimizer = state["optimizer"], None

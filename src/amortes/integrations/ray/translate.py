@@ -22,7 +22,7 @@ from ray.tune.search import sample
 from amortes.errors import ConfigError, DataError, shown
 from amortes.optimiser.choices import Categorical, Ordinal
 from amortes.optimiser.numeric import Float, Int
-from amortes.optimiser.parameter import Parameter, identity
+from amortes.optimiser.parameter import Parameter, identity, is_plain
 from amortes.optimiser.space import Config, Space
 
 Path = tuple[str, ...]
@@ -73,6 +73,26 @@ class Translation:
                 raise ConfigError(f"{name}: two parameters have that name; rename one of them.")
             parameters[name], paths[name] = value, path
         return cls(Space(parameters), paths, multiples, fixed)
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """JSON-ready description without the space; None if there are constants that are not."""
+        if not all(map(is_plain, self.constants.values())):
+            return None
+        return {
+            "paths": {name: list(path) for name, path in self.paths.items()},
+            "multiples": dict(self.multiples),
+            "constants": [[list(path), value] for path, value in self.constants.items()],
+        }
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any], space: Space) -> Self:
+        """What `to_dict` described, of the same space; else a `ConfigError`."""
+        try:
+            paths = {name: tuple(path) for name, path in description["paths"].items()}
+            constants = {tuple(path): value for path, value in description["constants"]}
+            return cls(space, paths, dict(description["multiples"]), constants)
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
+            raise ConfigError(f"not the description of a space of Tune: {error!r}.") from None
 
     def config(self, config: Config) -> dict[str, Any]:
         """What to put into a config of Tune."""
