@@ -32,7 +32,7 @@ GO_ON = (
 @click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def app() -> None:
-    """Amortised entropy search: Bayesian optimisation in one forward pass.
+    """Bayesian optimisation with learned inference and entropy search.
 
     \b
     Examples:

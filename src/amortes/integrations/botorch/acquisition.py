@@ -1,6 +1,6 @@
 """Acquisition functions on a `Surrogate`, in closed form: `b x 1 x d -> b`.
 
-PES, MES, JES   expected information about x*, f*, and both: one forward pass of the network
+PES, MES, JES   expected information about x*, f*, and both
 LogEI, EI       expected improvement over the best observed point, whose value is uncertain itself
 UCB             mean + sqrt(beta) sd of the function
 PosteriorMean   for the final recommendation
