@@ -56,7 +56,7 @@ def test_numbers_may_differ() -> None:
 
 def test_the_tutorial_in_a_notebook_shows_bar_tables_and_plots() -> None:
     pytest.importorskip("mkdocs")
-    path = ROOT / "docs" / "_build" / "notebooks.py"
+    path = ROOT / "docs" / "hooks" / "notebooks.py"
     spec = importlib.util.spec_from_file_location("notebooks", path)
     assert spec is not None
     assert spec.loader is not None
