@@ -12,7 +12,7 @@ def test_it_is_kept_beside_the_run() -> None:
 
 
 def test_what_is_written_is_read_again() -> None:
-    about = About(name="Brot & Salz", units={"t": "°C"}, predictions={3: Prediction(mean=1.0)})
+    about = About(name="Brot & Salz", units={"t": "°C"}, predictions={3: Prediction(median=1.0)})
     assert read_about(about.model_dump_json().encode(), Path("x")) == about
 
 

@@ -46,6 +46,6 @@ def test_what_was_expected_stays_after_the_result(study: Study) -> None:
     snapshot, (trial,) = actions.ask(study, 1)
     before = snapshot.about.predictions[trial.number]
     own = Optimizer.load(study.path).predict(trial.config, observation_noise=True)
-    assert (before.mean, before.lower, before.upper) == (own.mean, own.lower, own.upper)
+    assert (before.median, before.lower, before.upper) == (own.median, own.lower, own.upper)
     snapshot, _ = actions.tell(study, trial.number, Tell(value=100.0))
     assert snapshot.about.predictions[trial.number] == before

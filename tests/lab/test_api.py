@@ -18,7 +18,7 @@ def test_a_study_from_the_first_suggestion_to_the_recommendation(
         assert told.status_code == 200
     (new,) = client.post(f"{coffee}/ask", json={"n": 1}).json()["trials"]
     predicted = new["predicted"]
-    assert predicted["lower"] < predicted["mean"] < predicted["upper"]
+    assert predicted["lower"] < predicted["median"] < predicted["upper"]
     assert predicted["reason"]
 
     # The file is the run: another program goes on exactly as the lab would.

@@ -46,7 +46,7 @@ def test_slices_go_through_the_recommendation(study: Study) -> None:
     for panel in found["panels"]:
         configs = [{**centre, panel["name"]: value} for value in panel["values"]]
         predicted = own.predict(configs)
-        assert panel["mean"] == pytest.approx([p.mean for p in predicted])
+        assert panel["median"] == pytest.approx([p.median for p in predicted])
         assert panel["lower"] == pytest.approx([p.lower for p in predicted])
         assert panel["upper"] == pytest.approx([p.upper for p in predicted])
         assert panel["gain"] == pytest.approx(own.gains(configs))
@@ -62,7 +62,7 @@ def test_contours_have_a_row_for_each_value_upwards(study: Study) -> None:
     assert up == [1, 2, 3, 4, 5]
     config = {**found["centre"], "x": across[3], "n": up[1]}
     predicted = own.predict(config)
-    assert found["mean"][1][3] == pytest.approx(predicted.mean)
+    assert found["median"][1][3] == pytest.approx(predicted.median)
     assert found["half_width"][1][3] == pytest.approx((predicted.upper - predicted.lower) / 2)
     assert found["gain"][1][3] == pytest.approx(own.gains([config])[0])
     for i, n in enumerate(up):
@@ -101,3 +101,9 @@ def test_values_along_a_parameter() -> None:
     assert learned.values_of(Float(1, 100, log=True), 3) == pytest.approx([1, 10, 100])
     assert learned.values_of(Int(1, 1000), 11)[:2] == [1, 101]
     assert learned.values_of(Categorical(list("abc")), 2) == ["a", "b"]
+
+
+def test_numbers_that_json_does_not_have() -> None:
+    given = {"a": [1.0, float("nan")], "b": {"c": float("-inf")}, "d": "nan", "e": None, "f": 1}
+    expected = {"a": [1.0, None], "b": {"c": None}, "d": "nan", "e": None, "f": 1}
+    assert learned.finite(given) == expected

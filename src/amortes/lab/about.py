@@ -22,7 +22,7 @@ class Prediction(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    mean: float | None = None
+    median: float | None = None
     lower: float | None = None
     upper: float | None = None
     level: float = 0.9

@@ -205,6 +205,6 @@ def _with_predictions(
         if explanation.prediction is not None:
             (result,) = optimizer.predict([trial.config], level=LEVEL, observation_noise=True)
             predictions[trial.number] = predictions[trial.number].model_copy(
-                update={"mean": result.mean, "lower": result.lower, "upper": result.upper}
+                update={"median": result.median, "lower": result.lower, "upper": result.upper}
             )
     return about.model_copy(update={"predictions": predictions})

@@ -86,7 +86,9 @@ def create_study(form: NewStudy, folder: AFolder) -> StudyView:
     space = build_space(form)
     value = form.value or "result"
     past = read_table(form.table, space, value) if form.table.strip() else []
-    optimizer = Optimizer(space, form.goal, acquisition="jes" if form.noisy else "auto", start=past)
+    optimizer = Optimizer(
+        space, form.goal, acquisition="auto" if form.noisy else "logei", start=past
+    )
     about = About(
         name=form.name,
         notes=form.notes,
@@ -221,13 +223,13 @@ def predict(study: AStudy, form: Predict) -> list[Predicted]:
 @router.get("/studies/{study}/overview")
 def overview(study: AStudy) -> dict[str, Any]:
     """Recommendation, importance, and whether it is worth going on."""
-    return study.ask_model("overview", learned.overview)
+    return learned.finite(study.ask_model("overview", learned.overview))
 
 
 @router.get("/studies/{study}/slices")
 def slices(study: AStudy) -> dict[str, Any]:
     """Prediction and gain along each parameter through the recommended config."""
-    return study.ask_model("slices", learned.slices)
+    return learned.finite(study.ask_model("slices", learned.slices))
 
 
 @router.get("/studies/{study}/contour")
@@ -237,7 +239,7 @@ def contour(study: AStudy, x: str, y: str) -> dict[str, Any]:
     def question(optimizer: Optimizer, snapshot: Snapshot) -> dict[str, Any]:
         return learned.contour(optimizer, snapshot, x, y)
 
-    return study.ask_model(("contour", x, y), question)
+    return learned.finite(study.ask_model(("contour", x, y), question))
 
 
 def _changed(snapshot: Snapshot, number: int, message: str) -> Changed:

@@ -8,7 +8,7 @@ improvement, weighed by the chance of success and the cost, with pending trials 
 import math
 import statistics
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from amortes.errors import DataError
 from amortes.lab.errors import ConflictError, NotFoundError
@@ -21,6 +21,7 @@ from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.parameter import Parameter
 from amortes.optimiser.space import Config
 
+T = TypeVar("T")
 LEVEL = 0.9
 LINE, SIDE = 41, 21
 """Values along a slice, and along each side of a contour."""
@@ -61,7 +62,7 @@ def slices(
         space.adapted({**centre, name: value}) for name, values in along.items() for value in values
     ]
     predicted = optimizer.predict(configs, level=LEVEL)
-    gains = _gains(optimizer, configs)
+    gains = optimizer.gains(configs)
     panels, begin = [], 0
     for name, values in along.items():
         part = slice(begin, begin + len(values))
@@ -71,7 +72,7 @@ def slices(
                 "name": name,
                 "axis": _axis(space.free[name]),
                 "values": values,
-                "mean": [p.mean for p in predicted[part]],
+                "median": [p.median for p in predicted[part]],
                 "lower": [p.lower for p in predicted[part]],
                 "upper": [p.upper for p in predicted[part]],
                 "gain": gains[part],
@@ -92,7 +93,7 @@ def slices(
 def contour(
     optimizer: Optimizer, snapshot: Snapshot, x: str, y: str, centre: Config | None = None
 ) -> dict[str, Any]:
-    """Mean, half the width of the interval, and gain over two parameters; rows are values of y."""
+    """Median, half the width of the interval, and gain over two parameters; rows go up y."""
     space = optimizer.space
     for name in (x, y):
         if name not in space.free:
@@ -107,7 +108,7 @@ def contour(
             f"{x} and {y} do not always matter at the same time, so there is nothing to show."
         )
     predicted = optimizer.predict(configs, level=LEVEL)
-    gains = _gains(optimizer, configs)
+    gains = optimizer.gains(configs)
 
     def rows(numbers: Sequence[float | None]) -> list[list[float | None]]:
         return [list(numbers[i : i + len(across)]) for i in range(0, len(configs), len(across))]
@@ -116,7 +117,7 @@ def contour(
         "centre": centre,
         "x": {"name": x, "axis": _axis(space.free[x]), "values": across},
         "y": {"name": y, "axis": _axis(space.free[y]), "values": up},
-        "mean": rows([p.mean for p in predicted]),
+        "median": rows([p.median for p in predicted]),
         "half_width": rows([(p.upper - p.lower) / 2 for p in predicted]),
         "gain": rows(gains),
         "allowed": rows([1.0 if space.allows(config) else None for config in configs]),
@@ -162,6 +163,13 @@ def _fitted(optimizer: Optimizer) -> Any:
     return optimizer._suggester.model().fitted
 
 
-def _gains(optimizer: Optimizer, configs: Sequence[Config]) -> list[float | None]:
-    """The gain of evaluating each config; None where it is no number."""
-    return [gain if math.isfinite(gain) else None for gain in optimizer.gains(configs)]
+def finite(value: T) -> T:
+    """The value with None for numbers that JSON does not have."""
+    plain: Any = value
+    if isinstance(value, dict):
+        plain = {name: finite(part) for name, part in value.items()}
+    elif isinstance(value, list):
+        plain = [finite(part) for part in value]
+    elif isinstance(value, float) and not math.isfinite(value):
+        plain = None
+    return plain  # type: ignore[no-any-return]

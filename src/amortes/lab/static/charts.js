@@ -50,10 +50,10 @@ export function drawResults(study) {
   let best = null;
   const so_far = done.map((trial) => (best = best === null ? trial.value : better(best, trial.value)));
   const numbers = done.map((trial) => trial.number);
-  const predicted = done.filter((trial) => trial.predicted && trial.predicted.mean !== null);
+  const predicted = done.filter((trial) => trial.predicted && trial.predicted.median !== null);
   const failed = study.trials.filter((trial) => trial.status === "failed");
   draw("convergence", [
-    { x: predicted.map((p) => p.number), y: predicted.map((p) => p.predicted.mean), mode: "markers", name: "expected", marker: { color: faded(t.accent, 0.45), size: 5, symbol: "square" }, error_y: { type: "data", symmetric: false, array: predicted.map((p) => p.predicted.upper - p.predicted.mean), arrayminus: predicted.map((p) => p.predicted.mean - p.predicted.lower), color: faded(t.accent, 0.45), thickness: 5, width: 0 }, hovertemplate: "trial %{x}: expected %{y:.4g}<extra></extra>" },
+    { x: predicted.map((p) => p.number), y: predicted.map((p) => p.predicted.median), mode: "markers", name: "expected", marker: { color: faded(t.accent, 0.45), size: 5, symbol: "square" }, error_y: { type: "data", symmetric: false, array: predicted.map((p) => p.predicted.upper - p.predicted.median), arrayminus: predicted.map((p) => p.predicted.median - p.predicted.lower), color: faded(t.accent, 0.45), thickness: 5, width: 0 }, hovertemplate: "trial %{x}: expected %{y:.4g}<extra></extra>" },
     { x: numbers, y: so_far, mode: "lines", line: { shape: "hv", color: t.good, width: 2 }, name: "best so far", hovertemplate: "best %{y:.4g}<extra></extra>" },
     { x: numbers, y: done.map((trial) => trial.value), mode: "markers", name: "result", marker: { color: t.ink, size: 7 }, hovertemplate: "trial %{x}: %{y:.4g}<extra></extra>" },
     { x: failed.map((trial) => trial.number), y: failed.map(() => so_far.at(-1)), mode: "markers", name: "failed", marker: { color: t.bad, symbol: "x", size: 8 }, hovertemplate: "trial %{x} failed<extra></extra>" },
@@ -94,9 +94,9 @@ export function drawSlices(study, { panels, results, numbers, centre }) {
     const x = panel.axis === "category" ? panel.values.map(plain) : panel.values;
     const told = panel.axis === "category" ? panel.told.map((value) => (value === null ? null : plain(value))) : panel.told;
     const here = panel.axis === "category" ? plain(centre[panel.name]) : centre[panel.name];
-    const points = { x, y: panel.mean, name: "expected", hovertemplate: "%{x}: %{y:.4g}<extra></extra>" };
+    const points = { x, y: panel.median, name: "expected", hovertemplate: "%{x}: %{y:.4g}<extra></extra>" };
     const traces = panel.axis === "category"
-      ? [{ ...points, mode: "markers", marker: { color: t.accent, size: 9 }, error_y: { type: "data", symmetric: false, array: panel.upper.map((u, k) => u - panel.mean[k]), arrayminus: panel.lower.map((l, k) => panel.mean[k] - l), color: faded(t.accent, 0.6), thickness: 4, width: 0 } }]
+      ? [{ ...points, mode: "markers", marker: { color: t.accent, size: 9 }, error_y: { type: "data", symmetric: false, array: panel.upper.map((u, k) => u - panel.median[k]), arrayminus: panel.lower.map((l, k) => panel.median[k] - l), color: faded(t.accent, 0.6), thickness: 4, width: 0 } }]
       : [{ x, y: panel.upper, mode: "lines", line: { width: 0 }, hoverinfo: "skip" },
          { x, y: panel.lower, mode: "lines", line: { width: 0 }, fill: "tonexty", fillcolor: faded(t.accent, 0.22), hoverinfo: "skip" },
          { ...points, mode: "lines", line: { color: t.accent, width: 2 } }];
@@ -126,9 +126,9 @@ export function drawContour(study, pair) {
     marker: status === "done" ? { color: "#fff", size: 6, line: { color: "#222", width: 1 } } : { color: "#F0E442", size: 10, symbol: "diamond", line: { color: "#222", width: 1 } },
   }));
   const star = { mode: "markers", type: "scatter", x: [on(pair.x, pair.centre[pair.x.name])], y: [on(pair.y, pair.centre[pair.y.name])], marker: { symbol: "star", size: 13, color: "#D55E00", line: { color: "#fff", width: 1 } }, hovertemplate: "recommended<extra></extra>" };
-  for (const [kind, scale] of [["mean", "Viridis"], ["half_width", "Cividis"], ["gain", "YlGnBu"]]) {
+  for (const [kind, scale] of [["median", "Viridis"], ["half_width", "Cividis"], ["gain", "YlGnBu"]]) {
     const z = pair[kind].map((row, i) => row.map((value, j) => (pair.allowed[i][j] === null ? null : value)));
-    const surface = { type: smooth ? "contour" : "heatmap", x: pair.x.values.map((v) => on(pair.x, v)), y: pair.y.values.map((v) => on(pair.y, v)), z, colorscale: scale, reversescale: kind === "gain" || (kind === "mean" && study.goal === "minimize"), contours: { coloring: "heatmap" }, line: { width: 0.6, color: "rgba(255,255,255,.5)" }, ncontours: 12, colorbar: { thickness: 10, outlinewidth: 0, tickfont: { size: 10 } }, hovertemplate: "%{x}, %{y}: %{z:.4g}<extra></extra>" };
+    const surface = { type: smooth ? "contour" : "heatmap", x: pair.x.values.map((v) => on(pair.x, v)), y: pair.y.values.map((v) => on(pair.y, v)), z, colorscale: scale, reversescale: kind === "gain" || (kind === "median" && study.goal === "minimize"), contours: { coloring: "heatmap" }, line: { width: 0.6, color: "rgba(255,255,255,.5)" }, ncontours: 12, colorbar: { thickness: 10, outlinewidth: 0, tickfont: { size: 10 } }, hovertemplate: "%{x}, %{y}: %{z:.4g}<extra></extra>" };
     draw(`contour-${kind}`, [surface, ...marks, star], layout(t, { xaxis: axis(pair.x), yaxis: axis(pair.y) }));
   }
 }
