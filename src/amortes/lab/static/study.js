@@ -43,7 +43,14 @@ async function refresh({ busy = null } = {}) {
   }
 }
 
-async function follow() {
+// One look after the other: who awaits it finds the page as it is then.
+let looking = Promise.resolve();
+function follow() {
+  looking = looking.then(look, look);
+  return looking;
+}
+
+async function look() {
   const response = await fetch(api, tag ? { headers: { "If-None-Match": tag } } : {}).catch(() => null);
   document.getElementById("offline").hidden = response !== null && response.status !== 401;
   if (!response?.ok) return;
