@@ -38,7 +38,8 @@ def overview(optimizer: Optimizer, snapshot: Snapshot) -> dict[str, Any]:
     return {
         "recommendation": {
             "config": recommended.config,
-            "mean": recommended.median,
+            "mean": recommended.mean,
+            "median": recommended.median,
             "lower": recommended.lower,
             "upper": recommended.upper,
             "level": recommended.level,

@@ -275,6 +275,7 @@ class Recommended(BaseModel):
 
     config: Config
     mean: float
+    median: float
     lower: float
     upper: float
     level: float

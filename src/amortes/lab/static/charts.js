@@ -66,7 +66,7 @@ export function drawOverview(study, overview) {
   const place = document.getElementById("recommended");
   const unit = study.unit ? ` ${study.unit}` : "";
   place.replaceChildren(
-    element("p", "big", show(r.mean), element("small", "", unit)),
+    element("p", "big", show(r.median), element("small", "", unit)),
     element("p", "config", ...Object.entries(r.config).filter(([name]) => study.space.parameters[name].type !== "fixed").map(([name, value]) => element("span", "", `${name} `, element("b", "", show(value)), ` ${study.units[name] || ""}`))),
     element("p", "muted", `expected; a result there will be between ${show(r.lower, 3)} and ${show(r.upper, 3)} with ${Math.round(100 * r.level)} % probability`),
   );
