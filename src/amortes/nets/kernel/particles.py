@@ -69,7 +69,7 @@ class ParticleConfig:
     candidates: int = 3  # for each of these, of small datasets
     inflation: float = 1.25  # of proposals with `FEW_LATENTS` coordinates
     steps: int = 30  # of a climb from a fixed start, at most
-    refinements: int = 3  # of a climb from where the encoder points, at most
+    refinements: int = 16  # of a climb from where the encoder points, at most
 
     def __post_init__(self) -> None:
         require_least(self, count=1, candidates=1, steps=0, refinements=0)
