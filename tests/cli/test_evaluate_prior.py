@@ -44,17 +44,17 @@ def test_a_table_for_each_score(corpus: Path) -> None:
 
 
 def test_weights_come_before_priors(corpus: Path) -> None:
-    options = ["kernel-robust", "--prior", "robust", "--traces", corpus, "--sizes", "8", "--json"]
+    options = ["kernel-paper", "--prior", "paper", "--traces", corpus, "--sizes", "8", "--json"]
     rows = json.loads(invoke(*options).stdout)
-    assert {row["network"] for row in rows} == {"prior robust"}
-    # Predictions of a kernel network are exact: training changes nothing about them.
+    assert {row["network"] for row in rows} == {"prior paper"}
+    # Nothing in it is learned.
     assert all(abs(row["mean"]) < 1e-6 for row in rows)
 
 
 def test_wrong_input_is_explained(corpus: Path) -> None:
     for arguments, words in (
-        (["kernel-robust"], "at least two"),
-        (["kernel-robust", "--prior", "paper", "--families", "h", "--traces", corpus], "f, g"),
+        (["kernel-paper"], "at least two"),
+        (["kernel-paper", "--prior", "paper", "--families", "h", "--traces", corpus], "f, g"),
     ):
         result = invoke(*arguments)
         assert result.exit_code == click.UsageError.exit_code

@@ -23,7 +23,7 @@ def evaluate() -> None:
       amortes evaluate alpha kernel.safetensors      acquisitions against brute force, BoTorch
       amortes evaluate figure kernel.safetensors -o out/figure.png
       amortes evaluate bo kernel.safetensors         optimisation of functions of its prior
-      amortes evaluate prior kernel-robust kernel.safetensors      real runs, beside a baseline
+      amortes evaluate prior kernel-real kernel.safetensors        real runs, beside a baseline
 
     What the oracles found for the priors paper and robust is part of the package (for alpha: in
     1-D and 2-D); the rest is computed when first needed (minutes) and kept in a cache.

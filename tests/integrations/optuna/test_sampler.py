@@ -4,7 +4,6 @@ import pickle
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from statistics import median
 from typing import Any, Literal
 
 import numpy as np
@@ -234,7 +233,8 @@ def test_pruned_trials_do_not_drive_others_away(make: Make) -> None:
     study.optimize(objective, n_trials=22)
     # Close to the optimum many are pruned.
     assert sum(trial.state == TrialState.PRUNED for trial in study.trials) >= 5
-    assert median(late[14:]) < 1e-2
+    # A random config has a chance of 3 %.
+    assert sum(value < 1e-2 for value in late[14:]) >= 3
 
 
 def test_values_that_are_no_numbers_do_no_harm(make: Make) -> None:
@@ -386,7 +386,7 @@ def test_several_objectives_are_refused(make: Make) -> None:
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ({"acquisition": "ucb"}, "acquisition: must be one of pes, mes, jes, ei, logei"),
+        ({"acquisition": "ucb"}, "acquisition: must be one of auto, pes, mes, jes, ei, logei"),
         ({"seed": -1}, "seed: must be an int of at least 0"),
         ({"seed": 1.5}, "seed: must be an int"),
         ({"n_startup_trials": 0}, "n_startup_trials: must be an int of at least 1"),
@@ -404,5 +404,7 @@ def test_startup_trials(make: Make) -> None:
         study = run(sampler, lambda trial: trial.suggest_float("x", 0, 1), 8)
         return [p["x"] for p in params(study)]
 
-    assert median(hardly(make(n_startup_trials=8))[4:]) > 0.3  # still spread out
-    assert median(hardly(make(n_startup_trials=2))[4:]) < 0.2
+    design, modelled = hardly(make(n_startup_trials=8)), hardly(make(n_startup_trials=2))
+    assert modelled[:2] == design[:2]
+    assert set(modelled[2:]).isdisjoint(design)
+    assert min(modelled) < 1e-3 < 0.02 < min(design)

@@ -47,7 +47,7 @@ class AmortesSearch(Searcher):  # type: ignore[misc]
         *,
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
         evaluated_rewards: Sequence[float] | None = None,
-        acquisition: str = "jes",
+        acquisition: str = "auto",
         seed: int = 0,
         initial: int | None = None,
         network: AnyNetwork | None = None,

@@ -73,7 +73,7 @@ class AmortesSearchCV(BaseSearchCV):  # type: ignore[misc]
         random_state: Any = None,
         error_score: Any = np.nan,
         return_train_score: bool = False,
-        acquisition: str = "jes",
+        acquisition: str = "auto",
         network: AnyNetwork | None = None,
     ) -> None:
         self.param_distributions = param_distributions
