@@ -87,7 +87,7 @@ def cached_fit(X: Tensor, y: Tensor) -> Hyperparameters:
     try:
         values = read_json(path)
         return Hyperparameters(**{f: torch.tensor(v, dtype=X.dtype) for f, v in values.items()})
-    except (FileError, KeyError, TypeError):
+    except (FileError, AttributeError, KeyError, TypeError):
         hyper = fit(X, y)
         write_json(path, {name: tensor.tolist() for name, tensor in hyper.tensors().items()})
         return hyper
