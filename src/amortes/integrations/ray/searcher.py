@@ -74,7 +74,8 @@ class AmortesSearch(Searcher):  # type: ignore[misc]
                 f"evaluated_rewards: has {len(self._known)} values, but there are only "
                 f"{len(self._first)} points_to_evaluate."
             )
-        self._translation = None if space is None else Translation.of(space, constants=True)
+        self._own_space = space is not None
+        self._translation = Translation.of(space, constants=True) if self._own_space else None
         self._numbers: dict[str, int] = {}  # of our trials, by the names of Tune
         self._saved: dict[str, Any] | None = None  # restored, but for a space not known yet
         self._begin()
@@ -83,12 +84,14 @@ class AmortesSearch(Searcher):  # type: ignore[misc]
         self, metric: str | None, mode: str | None, config: Mapping[str, Any], **spec: Any
     ) -> bool:
         """Take over what the `Tuner` knows: metric, mode, and the space unless there is one."""
-        own_space = self._translation is not None
         self._metric, self._mode = metric or self._metric, mode or self._mode
-        if not own_space:
-            self._translation = Translation.of(config, constants=False)
+        if not self._own_space:
+            translation, known = Translation.of(config, constants=False), self._translation
+            if known is not None and known.space.to_dict() != translation.space.to_dict():
+                raise ConfigError("param_space: is not the one this searcher was restored with.")
+            self._translation = translation
         self._begin()
-        return not own_space
+        return not self._own_space
 
     def suggest(self, trial_id: str) -> dict[str, Any]:
         """What varies in the config of the next trial."""
