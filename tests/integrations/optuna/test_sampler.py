@@ -386,7 +386,7 @@ def test_several_objectives_are_refused(make: Make) -> None:
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ({"acquisition": "ucb"}, "acquisition: must be one of pes, mes, jes, ei, logei"),
+        ({"acquisition": "ucb"}, "acquisition: must be one of auto, pes, mes, jes, ei, logei"),
         ({"seed": -1}, "seed: must be an int of at least 0"),
         ({"seed": 1.5}, "seed: must be an int"),
         ({"n_startup_trials": 0}, "n_startup_trials: must be an int of at least 1"),
