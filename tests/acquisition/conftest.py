@@ -10,12 +10,8 @@ from amortes.random import generator
 
 @pytest.fixture(scope="session")
 def network() -> KernelNetwork:
-    """An untrained kernel network: closed-form predictions, gains near their estimates."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(0)
-        network = KernelNetwork(KernelConfig(), PRIORS["robust"])
-    network.use_correction = False
-    return network.to(network.inference_dtype).requires_grad_(False).eval()
+    """A kernel network of which nothing is learned."""
+    return KernelNetwork(KernelConfig(encoder=None), PRIORS["robust"]).eval()
 
 
 def data(d: int, n: int, seed: int = 0) -> tuple[Tensor, Tensor]:

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from amortes.acquisition.units import Units, check_values, without_spread
+from amortes.acquisition.units import BEYOND, Units, check_values, without_spread
 from amortes.errors import DataError
 from amortes.nets.distributions import GaussianMixture
 
@@ -37,7 +37,7 @@ def test_mean_and_standard_deviation(maximise: bool, sign: float) -> None:
 )
 def test_a_scale_for_any_data(y: Tensor, scale: float) -> None:
     units = Units.of(y, maximise=True)
-    assert units.scale == pytest.approx(scale)
+    assert units.scale * units.sd == pytest.approx(scale)
     assert units.to_network(y).abs().max() <= 1.0
 
 
@@ -53,7 +53,7 @@ def test_distributions_come_back(maximise: bool) -> None:
     z = units.to_network(y)[:, None]
     at = GaussianMixture(torch.zeros_like(z), z, torch.full_like(z, 0.1))
     assert torch.allclose(units.to_user(at).mean, y)
-    assert torch.allclose(units.to_user(at).sd, column(0.1) * units.scale)
+    assert torch.allclose(units.to_user(at).sd, 0.1 * y.std())
     assert torch.allclose(units.to_utility(at).mean, y if maximise else -y)
 
 
@@ -86,3 +86,58 @@ def test_spreads_that_count_as_none() -> None:
     assert without_spread(column(1e-120, 3e-120))
     assert not without_spread(column(1.0, 1.0 + 1e-11, 1.0))
     assert not without_spread(column(0.0, 1e-90))
+
+
+POWERS = [-1.0, 0.0, 0.5, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("maximise", [True, False])
+@pytest.mark.parametrize("power", POWERS)
+def test_powers_there_and_back(power: float, maximise: bool) -> None:
+    y = torch.from_numpy(np.random.default_rng(0).lognormal(1.0, 1.0, 40))
+    units = Units.of(y, maximise=maximise, power=power)
+    z = units.to_network(y)
+    assert float(z.mean()) == pytest.approx(0.0, abs=1e-9)
+    assert float(z.std()) == pytest.approx(1.0)
+    assert torch.allclose(units.value(z), y, rtol=1e-7)
+    # Bigger is better in the network's units.
+    assert torch.equal(z.argsort(), (y if maximise else -y).argsort())
+    at = y.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(units.to_network(at).sum(), at)
+    assert torch.allclose(units.log_slope(y), slope.abs().log(), atol=1e-9)
+
+
+@pytest.mark.parametrize("maximise", [True, False])
+@pytest.mark.parametrize("power", POWERS)
+def test_distributions_of_powers_come_back(power: float, maximise: bool) -> None:
+    y = torch.from_numpy(np.random.default_rng(0).lognormal(1.0, 0.5, 40))
+    units = Units.of(y, maximise=maximise, power=power)
+    z = units.to_network(y)[:5, None]
+    at = GaussianMixture(torch.zeros_like(z), z, torch.full_like(z, 0.3))
+    user, utility = units.to_user(at), units.to_utility(at)
+    half = torch.tensor(0.5, dtype=torch.float64)
+    assert torch.allclose(user.icdf(half), y[:5], rtol=1e-6)
+    # A density of z at z(y), times dz/dy.
+    density = at.log_prob(units.to_network(y[:5])) + units.log_slope(y[:5])
+    assert torch.allclose(user.log_prob(y[:5]), density, atol=1e-9)
+    sign = 1.0 if maximise else -1.0
+    assert torch.allclose(utility.mean, sign * user.mean)
+    assert torch.allclose(utility.icdf(half), sign * user.icdf(half), rtol=1e-9)
+
+
+def test_values_are_not_believed_far_beyond_the_data() -> None:
+    y = column(1.0, 2.0, 4.0, 8.0, 3.0)
+    units = Units.of(y, maximise=True, power=-1.0)
+    ends = units.value(column(-1e6, 1e6))
+    reach = BEYOND * max(float(y.max() - y.min()), units.scale)
+    assert ends.tolist() == pytest.approx([1.0 - reach, 8.0 + reach])
+
+
+def test_the_bulk_gives_the_scale() -> None:
+    y = torch.cat([torch.linspace(-1.0, 1.0, 41, dtype=torch.float64), column(1e30)])
+    units = Units.of(y, maximise=False)
+    assert units.centre == pytest.approx(0.0, abs=0.1)
+    assert 0.5 < units.scale < 1.0
+    # Most are equal: then the standard deviation.
+    mostly = column(*([2.0] * 20), 5.0)
+    assert Units.of(mostly, maximise=True).scale == pytest.approx(float(mostly.std()))

@@ -1,12 +1,16 @@
+import math
+
 import pytest
 import torch
 from torch import Tensor
 
 from amortes.errors import ConfigError
 from amortes.oracles.marginal import MarginalGP
-from amortes.oracles.smc import SMCConfig, hyper_posterior
+from amortes.oracles.smc import SMCConfig, _sample, hyper_posterior
 from amortes.prior.gp import GPPrior, Marginal, named_prior
+from amortes.prior.tasks import TaskConfig, TaskStream
 from amortes.random import generator
+from tests.nets.kernel.test_particles import MIXTURE, by_quadrature
 
 
 def wave(n: int = 6, d: int = 1) -> tuple[Tensor, Tensor]:
@@ -117,3 +121,25 @@ def test_thinning_takes_from_all_chains() -> None:
 def test_wrong_configuration_is_named(field: str, values: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match=field):
         SMCConfig(**values)  # type: ignore[arg-type]
+
+
+def test_mixtures_against_quadrature() -> None:
+    """One free hyperparameter, the shift of a warp that a function has with probability 0.3."""
+    task = TaskStream(MIXTURE, 5, TaskConfig(batch_size=6, num_queries=1)).batch_of(0, 1, 12)
+    exact, odds = by_quadrature(task)
+    posterior = hyper_posterior(MIXTURE, task.X, task.y, generator(1))
+    warp = posterior.hyper.warp
+    assert warp is not None
+    share = warp.flatten(2).any(-1).double().mean(-1)
+    torch.testing.assert_close(share, odds, atol=0.06, rtol=0.0)
+    parts = [
+        _sample(model, task.X, task.y, generator(2), SMCConfig())[1] + math.log(probability)
+        for probability, model in MIXTURE.models
+    ]
+    evidence = torch.stack(parts).logsumexp(0)
+    torch.testing.assert_close(evidence, exact, atol=0.15, rtol=0.0)
+    # Any part of the draws is a fair one.
+    some = posterior.thinned(512).hyper.warp
+    assert some is not None
+    few = some.flatten(2).any(-1).double().mean(-1)
+    torch.testing.assert_close(few, odds, atol=0.12, rtol=0.0)

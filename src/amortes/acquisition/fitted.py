@@ -162,7 +162,9 @@ class Fitted:
         if self.noise_share is None:
             return None
         z = self.units.to_network(self.units.value(self._best_z))
-        around = self.units.value(z + torch.tensor([-0.5, 0.5]) * self.noise_share)
+        around = self.units.value(
+            z + torch.tensor([-0.5, 0.5], dtype=torch.float64) * self.noise_share
+        )
         return float((around[1] - around[0]).abs())
 
     @property

@@ -43,8 +43,10 @@ def fit_warped(network: Network[Any], X: Tensor, y: Tensor, *, maximise: bool) -
     if len(y) < LEAST_POINTS or float(plain.to_network(y).std()) == 0.0 or not network.has_evidence:
         return Fitted(network, X, y, maximise=maximise)
     choices = [Units.of(y, maximise=maximise, power=power) for power in POWERS]
+    # Powers of outliers may overflow.
+    choices = [units for units in choices if bool(units.to_network(y).isfinite().all())]
     Z = torch.stack([units.to_network(y) for units in choices])
-    bonus = torch.stack([units.log_slope(y).sum() for units in choices]) + _log_prior()
+    bonus = torch.stack([units.log_slope(y).sum() + _log_prior(units) for units in choices])
     independent = bonus - 0.5 * (Z.square() + math.log(2.0 * math.pi)).sum(-1)
     tried: dict[int, tuple[float, Fitted]] = {}
     best = int(independent.argmax())
@@ -60,6 +62,5 @@ def fit_warped(network: Network[Any], X: Tensor, y: Tensor, *, maximise: bool) -
     return max(tried.values(), key=lambda pair: pair[0])[1]
 
 
-def _log_prior() -> Tensor:
-    powers = torch.tensor(POWERS, dtype=torch.float64)
-    return -0.5 * ((powers - 1.0) / SPREAD).square()
+def _log_prior(units: Units) -> float:
+    return -0.5 * ((units.power - 1.0) / SPREAD) ** 2

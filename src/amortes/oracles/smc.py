@@ -101,8 +101,9 @@ def hyper_posterior(
     odds = (torch.stack([evidence for _, evidence in found], -1) + shares.log()).softmax(-1)
     plain, warped = (posterior.z for posterior, _ in found)
     d, count = X.shape[-1], plain.shape[1]
-    identity = torch.zeros(*plain.shape[:2], 2 * d, dtype=torch.float64)
-    plain = torch.cat([plain[..., : d + 3], identity, plain[..., d + 3 :]], dim=-1)
+    zero = torch.zeros(*plain.shape[:2], d, dtype=torch.float64)
+    identity = [marginal.latent(zero, d) for marginal in (prior.warp_shape, prior.warp_shift)]
+    plain = torch.cat([plain[..., : d + 3], *identity, plain[..., d + 3 :]], dim=-1)
     from_plain = torch.arange(count) < (odds[:, :1] * count).round()  # b x p
     # Chains are stored one after the other: a random order makes any part of them a fair sample.
     order = torch.rand(count, generator=rng).argsort()

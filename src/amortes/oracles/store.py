@@ -15,7 +15,7 @@ from typing import Any
 
 from amortes.errors import FileError
 from amortes.files import cache_folder, read_json, write_text
-from amortes.prior.gp import GPPrior
+from amortes.prior.gp import LATER, GPPrior
 
 Entry = dict[str, Any]
 
@@ -31,8 +31,12 @@ class Store:
         cache: str | os.PathLike[str] | None = None,
     ) -> None:
         self.prior = prior
-        description = prior.to_dict()
-        del description["name"]
+        # What came later does not count where it changes nothing: entries of before stay valid.
+        description = {
+            name: value
+            for name, value in prior.to_dict().items()
+            if name != "name" and not (name in LATER and getattr(prior, name) == LATER[name])
+        }
         text = json.dumps({"prior": description, **settings}, sort_keys=True)
         self.key = hashlib.sha256(text.encode()).hexdigest()[:16]
         self.path = cache_folder(cache) / f"{kind}-{self.key}.json"

@@ -83,6 +83,15 @@ class PowerTransformed(Predictive):
     def _standardise(self, y: Tensor) -> Tensor:
         return (y - self.shift) / self.scale
 
+    def _outside(self, y: Tensor, inside: Tensor, below: float) -> Tensor:
+        """Probabilities: those `inside`, that `below` all values of Y, and one less it above."""
+        t = self._standardise(y)
+        if self.scale > 0:
+            under, over = t < self.low, t >= self.high
+        else:
+            under, over = t > self.high, t <= self.low
+        return inside.masked_fill(under, below).masked_fill(over, 1.0 - below)
+
     def _expectation(self, values: Tensor) -> Tensor:
         """The mean over V of a function with these values at `_nodes`."""
         weights = self.base.weights[..., None] * hermite()[1].to(values)
@@ -117,8 +126,9 @@ class PowerTransformed(Predictive):
 
     def cdf(self, y: Tensor) -> Tensor:
         """P(Y <= y)."""
-        below = self.base.cdf if self.scale > 0 else self.base.probability_of_improvement
-        return below(self._to_base(y))
+        if self.scale < 0:
+            return self._outside(y, self.base.probability_of_improvement(self._to_base(y)), 0.0)
+        return self._outside(y, self.base.cdf(self._to_base(y)), 0.0)
 
     def icdf(self, p: Tensor) -> Tensor:
         """The p-quantile."""
@@ -143,13 +153,14 @@ class PowerTransformed(Predictive):
 
     def probability_of_improvement(self, best: Tensor) -> Tensor:
         """P(Y > best)."""
-        above = self.base.probability_of_improvement if self.scale > 0 else self.base.cdf
-        return above(self._to_base(best))
+        if self.scale < 0:
+            return self._outside(best, self.base.cdf(self._to_base(best)), 1.0)
+        return self._outside(best, self.base.probability_of_improvement(self._to_base(best)), 1.0)
 
     def log_expected_improvement(self, best: Tensor) -> Tensor:
         """By quadrature: not for `best` far in the tail."""
         gain = (self._to_user(self._nodes()) - best[..., None, None]).clamp_min(0.0)
-        return self._expectation(gain).clamp_min(1e-300).log()
+        return self._expectation(gain).clamp_min(torch.finfo(gain.dtype).tiny).log()
 
     def affine(self, scale: Tensor, shift: Tensor) -> "PowerTransformed":
         """For scalars only: the units of one dataset."""

@@ -1,0 +1,129 @@
+import pytest
+import torch
+from torch import Tensor
+
+from amortes.acquisition import Fitted
+from amortes.acquisition.output_warp import LEAST_POINTS, POWERS, fit_warped
+from amortes.acquisition.units import Units
+from amortes.nets.kernel import KernelNetwork
+from amortes.nets.transformer import Transformer, TransformerConfig
+from amortes.prior.gp import PRIORS
+from amortes.random import generator
+
+
+def smooth(n: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Points and standardised values of a smooth function, hardly any noise."""
+    rng = generator(seed, n)
+    X = torch.rand(n, 2, generator=rng, dtype=torch.float64)
+    g = (4.0 * X[:, 0]).sin() + (3.0 * X[:, 1]).cos() + X[:, 0] * X[:, 1]
+    g = g + 0.01 * torch.randn(n, generator=rng, dtype=torch.float64)
+    return X, (g - g.mean()) / g.std()
+
+
+@pytest.mark.parametrize("maximise", [True, False])
+@pytest.mark.parametrize(
+    ("name", "low", "high"), [("exp", -1.0, 0.5), ("reciprocal", -1.0, 0.5), ("log", 1.5, 3.0)]
+)
+def test_skewed_results_are_straightened(
+    network: KernelNetwork, name: str, low: float, high: float, maximise: bool
+) -> None:
+    X, g = smooth(30)
+    y = {"exp": (1.5 * g).exp(), "reciprocal": 1.0 / (3.5 - g), "log": (2.6 + g).log()}[name]
+    fitted = fit_warped(network, X, y, maximise=maximise)
+    # With -y, as if minimised, T is mirrored: 2 - λ.
+    power = fitted.units.power if maximise else 2.0 - fitted.units.power
+    if name != "reciprocal":  # not much more skewed than the function itself
+        assert low <= power <= high
+    plain = Fitted(network, X, y, maximise=maximise)
+    assert fitted.log_evidence is not None
+    assert plain.log_evidence is not None
+    assert fitted.log_evidence > plain.log_evidence - 0.5
+
+
+def test_gaussian_results_stay_as_they_are(network: KernelNetwork) -> None:
+    for seed in range(3):
+        X, g = smooth(25, seed)
+        y = 1e3 + 20.0 * g
+        fitted = fit_warped(network, X, y, maximise=True)
+        assert 0.5 <= fitted.units.power <= 1.5
+
+
+@pytest.mark.parametrize("maximise", [True, False])
+def test_predictions_are_calibrated_in_the_units_of_the_user(
+    network: KernelNetwork, maximise: bool
+) -> None:
+    X, g = smooth(120)
+    y = 5.0 + (2.0 * g).exp()
+    fitted = fit_warped(network, X[:30], y[:30], maximise=maximise)
+    plain = Fitted(network, X[:30], y[:30], maximise=maximise)
+    test = y[30:]
+    q = fitted.predict(X[30:])
+    assert q.log_prob(test).mean() > plain.predict(X[30:]).log_prob(test).mean() + 0.3
+    level = q.cdf(test)
+    assert 0.6 < ((level > 0.05) & (level < 0.95)).double().mean() <= 1.0
+    median = fitted.posterior_mean(X[30:])
+    error, theirs = (median - test).abs(), (plain.posterior_mean(X[30:]) - test).abs()
+    assert error.median() < theirs.median()
+    # Scores rank as the user would, whatever the direction.
+    order = fitted.score("mean", X[30:]).argsort(descending=True)
+    top = test[order[:9]].mean()
+    assert top > test.mean() if maximise else top < test.mean()
+
+
+@pytest.mark.parametrize("outlier", [1e30, -1e30, 1e99])
+@pytest.mark.parametrize("maximise", [True, False])
+def test_outliers_are_survived(network: KernelNetwork, outlier: float, maximise: bool) -> None:
+    X, g = smooth(20)
+    y = g.clone()
+    y[7] = outlier
+    fitted = fit_warped(network, X, y, maximise=maximise)
+    for name in ("jes", "logei", "ei", "ucb", "mean"):
+        assert fitted.score(name, X).isfinite().all()
+    assert fitted.posterior_mean(X).isfinite().all()
+    assert fitted.predict(X).icdf(torch.tensor(0.5, dtype=torch.float64)).isfinite().all()
+
+
+@pytest.mark.parametrize("outlier", [1e4, 1e30])
+def test_a_bad_outlier_does_not_hide_the_others(network: KernelNetwork, outlier: float) -> None:
+    X, g = smooth(30)
+    y = g.clone()
+    y[7] = outlier
+    fitted = fit_warped(network, X, y, maximise=False)
+    others = torch.arange(30) != 7
+    mean = fitted.posterior_mean(X)[others]
+    both = torch.stack([mean.argsort().argsort(), g[others].argsort().argsort()]).double()
+    assert torch.corrcoef(both)[0, 1] > 0.9
+
+
+@pytest.mark.parametrize(
+    "values", [[3.0], [1.0, 2.0], [4.0, 4.0, 4.0, 4.0, 4.0], [0.0, 1.0, 0.0, 1.0, 0.0, 1.0]]
+)
+def test_little_to_choose_by(network: KernelNetwork, values: list[float]) -> None:
+    y = torch.tensor(values, dtype=torch.float64)
+    X = torch.rand(len(y), 2, generator=generator(1), dtype=torch.float64)
+    fitted = fit_warped(network, X, y, maximise=True)
+    assert fitted.posterior_mean(X).isfinite().all()
+    if len(y) < LEAST_POINTS or len(set(values)) == 1:
+        assert fitted.units.power == 1.0
+
+
+def test_the_chosen_power_has_the_best_evidence(network: KernelNetwork) -> None:
+    X, g = smooth(25)
+    y = (1.2 * g).exp()
+    chosen = fit_warped(network, X, y, maximise=True)
+    evidences = {}
+    for power in POWERS:
+        units = Units.of(y, maximise=True, power=power)
+        evidences[power] = Fitted(network, X, y, units=units).log_evidence
+    best = max(v for v in evidences.values() if v is not None)
+    assert chosen.log_evidence is not None
+    # But for the prior of powers, and for what another fit is not worth.
+    assert chosen.log_evidence > best - 2.5
+
+
+def test_networks_without_evidence_take_results_as_they_are() -> None:
+    config = TransformerConfig(width=16, layers=2, heads=2, hidden=32, bars=50, gain_bars=20)
+    network = Transformer(config, PRIORS["robust"]).eval()
+    X, g = smooth(12)
+    fitted = fit_warped(network, X, g.exp(), maximise=True)
+    assert fitted.units.power == 1.0
