@@ -13,7 +13,7 @@ REPORT := index.html $(TABLES:%=tables/%.md) \
 
 .PHONY: demo test test-slow fuzz wheel study docs lint types check clean
 
-demo: $(STAMP)  ## noisy Hartmann-6: entropy search beside LogEI and random search, out/demo.png
+demo: $(STAMP)  ## a model tuned and a noisy function optimised, next to Optuna and random search: out/demo.png
 	$(BIN)/amortes demo --output out/demo.png
 
 test: $(STAMP)  ## the fast tests

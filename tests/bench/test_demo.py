@@ -1,46 +1,48 @@
-import itertools
+import math
 
 import pytest
-import torch
 
-from amortes.bench.demo import BEST, METHODS, RANDOM, D, draw_regrets, hartmann6, race
-from amortes.nets.kernel import KernelNetwork
-from amortes.prior.gp import named_prior
-from tests.optimiser.conftest import untrained
+from amortes.bench.demo import METHODS, SCENES, Scene, average, draw, run_scene
+from amortes.bench.problems.registry import make_problem
+
+EVALUATIONS = 9
 
 
 @pytest.fixture(scope="module")
-def network() -> KernelNetwork:
-    return untrained(named_prior("robust"))
+def results() -> list[tuple[Scene, dict[str, list[list[float]]]]]:
+    pytest.importorskip("optuna")
+    pytest.importorskip("sklearn")
+    said: list[str] = []
+    found = [(scene, run_scene(scene, EVALUATIONS, 1, said.append)) for scene in SCENES]
+    assert len(said) == len(SCENES) * len(METHODS)
+    return found
 
 
-def test_hartmann_is_botorchs() -> None:
-    functions = pytest.importorskip("botorch.test_functions")
-    theirs = functions.Hartmann(6, negate=True, dtype=torch.float64)
-    X = torch.rand(50, D, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    assert torch.allclose(hartmann6(X), theirs(X))
-    optimum = theirs.optimizers.double()
-    assert float(hartmann6(optimum)) == pytest.approx(BEST, abs=1e-4)
-    assert theirs.optimal_value == pytest.approx(BEST)
+def test_all_methods_start_alike(
+    results: list[tuple[Scene, dict[str, list[list[float]]]]],
+) -> None:
+    for scene, curves in results:
+        d = make_problem(scene.problem).d
+        assert list(curves) == list(METHODS)
+        for runs in curves.values():
+            assert [len(run) for run in runs] == [EVALUATIONS - d + 1]
+            assert all(math.isfinite(value) for value in runs[0])
+    tuning = results[0][1]
+    assert len({runs[0][0] for runs in tuning.values()}) == 1  # the same first points
+    for runs in tuning.values():
+        assert runs[0] == sorted(runs[0])  # best so far, without noise
 
 
-def test_a_race(network: KernelNetwork) -> None:
-    steps = list(race(D + 3, seed=1, network=network))
-    assert len(steps) == (D + 3) * len(METHODS)
-    runners = steps[-1]
-    assert [runner.method for runner in runners] == list(METHODS)
-    trials = [runner.optimizer.trials for runner in runners]
-    for one, other in itertools.combinations(trials, 2):
-        # The same initial points with the same noise, then each goes its way.
-        assert one[: D + 1] == other[: D + 1]
-        assert one[D + 1].config != other[D + 1].config
-    for runner in runners:
-        assert runner.evaluations == D + 3
-        assert len(runner.regrets) == 3
-        assert all(0 < regret < BEST for regret in runner.regrets)
-        assert runner.seconds > 0
-    figure = draw_regrets([runners, runners])
-    (ax,) = figure.axes
-    assert len(ax.lines) == 3 * len(METHODS)
-    _, labels = ax.get_legend_handles_labels()
-    assert labels == ["JES", "LogEI", RANDOM]
+def test_a_figure(results: list[tuple[Scene, dict[str, list[list[float]]]]]) -> None:
+    figure = draw(results, EVALUATIONS)
+    assert len(figure.axes) == len(SCENES)
+    for ax in figure.axes:
+        assert len(ax.lines) == 2 * len(METHODS)
+    _, labels = figure.axes[-1].get_legend_handles_labels()
+    assert labels == list(METHODS.values())
+
+
+def test_averages() -> None:
+    linear, logarithmic = SCENES
+    assert average(linear, [1.0, 3.0]) == 2.0
+    assert average(logarithmic, [1.0, 100.0]) == pytest.approx(10.0)
