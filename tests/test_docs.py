@@ -76,6 +76,16 @@ def _data(output: Any) -> dict[str, str]:
     return found
 
 
+def test_the_files_that_pages_name_exist() -> None:
+    for page in ("architecture.md", "method.md"):
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        files = re.findall(r"`((?:\w+/)+\w+\.py)`", text)
+        modules = re.findall(r"`amortes((?:\.[a-z_]+)+)`", text)
+        names = [*files, *(f"{name[1:].replace('.', '/')}.py" for name in modules)]
+        assert names
+        assert [name for name in names if not (ROOT / "src" / "amortes" / name).exists()] == []
+
+
 def test_the_readme_is_short() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
