@@ -1,6 +1,7 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ def test_names_may_have_any_characters() -> None:
 
 
 def test_words_about_inactive_parameters_are_left_out() -> None:
-    branches = {"svm": {"C": Float(0, 1)}, "bayes": {"prior": "flat"}}
+    branches: dict[str, dict[str, Any]] = {"svm": {"C": Float(0, 1)}, "bayes": {"prior": "flat"}}
     space = Space({"model": Categorical(branches)})
     words = [sys.executable, "{model}", "--C={C}", "{prior}", "echo {model} {C}", "{{C}}"]
     template = Template(words, space)

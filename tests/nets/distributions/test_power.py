@@ -1,3 +1,4 @@
+import functools
 import math
 
 import numpy as np
@@ -118,17 +119,17 @@ class TestPowerTransformed(PredictiveConformance):
         other = base.affine(scale, shift)
         y = self.points(dtype)
         moved = scale * y + shift
-        exact = {"rtol": 1e-9, "atol": 1e-9}
-        torch.testing.assert_close(other.log_prob(moved), base.log_prob(y) - math.log(3.0), **exact)
-        torch.testing.assert_close(other.mean, scale * base.mean + shift, **exact)
-        torch.testing.assert_close(other.variance, 9.0 * base.variance, **exact)
-        torch.testing.assert_close(other.entropy(), base.entropy() + math.log(3.0), **exact)
+        exact = functools.partial(torch.testing.assert_close, rtol=1e-9, atol=1e-9)
+        exact(other.log_prob(moved), base.log_prob(y) - math.log(3.0))
+        exact(other.mean, scale * base.mean + shift)
+        exact(other.variance, 9.0 * base.variance)
+        exact(other.entropy(), base.entropy() + math.log(3.0))
         below = base.cdf(y) if sign > 0 else base.probability_of_improvement(y)
-        torch.testing.assert_close(other.cdf(moved), below, **exact)
-        torch.testing.assert_close(other.probability_of_improvement(moved), 1.0 - below, **exact)
+        exact(other.cdf(moved), below)
+        exact(other.probability_of_improvement(moved), 1.0 - below)
         levels = torch.tensor([0.1, 0.6], dtype=dtype)[:, None, None]
         quantile = base.icdf(levels if sign > 0 else 1.0 - levels)
-        torch.testing.assert_close(other.icdf(levels), scale * quantile + shift, **exact)
+        exact(other.icdf(levels), scale * quantile + shift)
 
 
 @pytest.mark.parametrize("scale", [2.0, -2.0])
