@@ -116,4 +116,7 @@ def test_frequencies_of_a_mixed_kernel_are_those_of_both() -> None:
     mixed = Paths.sample("mixed", dataclasses.replace(hyper, roughness=0.3 * one), seeds)
     from_rough = mixed.frequencies == rough
     assert (from_rough | (mixed.frequencies == smooth)).all()
-    assert from_rough.double().mean() == pytest.approx(0.3, abs=0.01)
+    assert from_rough.double().mean() == 0.5
+    power = mixed.amplitudes.double().square()  # b x m
+    share = (power * from_rough.squeeze(-1)).sum(-1) / power.sum(-1)
+    assert share.mean() == pytest.approx(0.3, abs=0.01)

@@ -41,10 +41,11 @@ def _readable(state: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         name: {"type": p["type"], "choices": texts[name]} if name in texts else p
         for name, p in space["parameters"].items()
     }
-    space["conditions"] = {
-        name: {**c, "values": [named({c["parent"]: value})[c["parent"]] for value in c["values"]]}
-        for name, c in space.get("conditions", {}).items()
-    }
+    if "conditions" in space:
+        space["conditions"] = {
+            name: {**c, "values": [named({c["parent"]: v})[c["parent"]] for v in c["values"]]}
+            for name, c in space["conditions"].items()
+        }
     if space["pool"] is not None:
         space["pool"] = [named(config) for config in space["pool"]]
     trials = [{**trial, "config": named(trial["config"])} for trial in state["trials"]]

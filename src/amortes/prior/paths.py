@@ -8,8 +8,8 @@ density, uniform phases b_j and Rayleigh amplitudes a_j,
 A Rayleigh amplitude with a uniform phase is a Gaussian cosine plus a Gaussian sine, so a path is
 exactly Gaussian given its frequencies, at the cost of one cosine per frequency.
 
-Of a mixed kernel each frequency is Matern's with a probability of the roughness: its spectral
-density is the mixture of both.
+Of a mixed kernel half of the frequencies are Matern's, and their amplitudes say how much of the
+variance that is: were they as many as the roughness says, few rough paths would have any.
 
 A path is a pure function of (seed, hyperparameters): corpora store those, not the features.
 """
@@ -72,8 +72,10 @@ class Paths:
             if np.isfinite(dof):
                 stretch[i] = np.sqrt(dof / rng.chisquare(dof, num_features))
             if hyper.roughness is not None:
-                smooth = rng.random(num_features) >= float(hyper.roughness[i])
-                stretch[i, smooth] = 1.0
+                share, half = float(hyper.roughness[i]), num_features // 2
+                stretch[i, :half] = 1.0
+                amplitudes[i, :half] *= np.sqrt((1.0 - share) * num_features / half)
+                amplitudes[i, half:] *= np.sqrt(share * num_features / (num_features - half))
         scale = (hyper.output_variance / num_features).sqrt().to(dtype)
         standard = torch.from_numpy(normals * stretch[..., None]).to(dtype)
         return cls(
