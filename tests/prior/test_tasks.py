@@ -102,7 +102,7 @@ def test_context_values_are_the_path_plus_noise_and_the_posterior_is_calibrated(
     z = (task.fq - task.posterior_mean) / task.posterior_variance.sqrt()
     per_dataset = z.square().mean(1)  # dependent within a dataset, independent between them
     assert abs(per_dataset.mean() - 1) < 5 * per_dataset.std() / 400**0.5
-    # 500 features are a prior that is not quite that of the posterior, which shows where it is sure.
+    # 500 features are not quite the prior of the posterior, which shows where that is sure.
     unsure = task.posterior_variance > 1e-4
     assert unsure.double().mean() > 0.7
     inside = (z[unsure].abs() < 1).double().mean()
