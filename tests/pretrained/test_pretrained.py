@@ -8,8 +8,11 @@ import torch
 
 from amortes.errors import ConfigError, FileError
 from amortes.pretrained import DEFAULT, as_network, load_pretrained, names, weights_path
+from amortes.prior.tasks import TaskConfig, TaskStream
+from amortes.training.architectures import build_network
 from amortes.training.export import export, load_network
 from amortes.training.loop import train
+from amortes.training.recipes import EVALUATION_SEED
 from amortes.training.run import Run
 from tests.pretrained.golden import FILE, compute
 from tests.training.fake import fake_recipe
@@ -92,3 +95,16 @@ def test_a_changed_configuration_is_noticed(name: str, tmp_path: Path) -> None:
     rewrite(path, prior=load_pretrained(name)[1].prior | {"max_dim": 99})
     with pytest.raises(FileError, match="its description does not match its checksum"):
         load_network(path)
+
+
+@torch.no_grad()
+def test_training_has_taught_the_encoder_something() -> None:
+    network, card = load_pretrained()
+    untrained = build_network(card.network, network.config, network.prior)
+    stream = TaskStream(network.prior, EVALUATION_SEED, TaskConfig(batch_size=32, num_queries=0))
+    for d, n in ((2, 10), (6, 40)):
+        task = stream.batch_of(0, d, n)
+        losses = [net.inference_loss(task.X, task.y, task.hyper) for net in (network, untrained)]
+        assert losses[0] is not None
+        assert losses[1] is not None
+        assert float(losses[0]) < float(losses[1]) - 0.03
