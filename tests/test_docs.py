@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from tests.snippets import ROOT, folder, pages, run_page, update, without_numbers
 
@@ -18,11 +19,14 @@ PACKAGES = {
 }
 
 
+# BoTorch says so when its line search stops early, then tries again.
+@pytest.mark.filterwarnings("ignore:Optimization failed:RuntimeWarning")
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_examples_run_and_print_what_the_page_says(page: Path, tmp_path: Path) -> None:
     if page.stem in PACKAGES:
         pytest.importorskip(PACKAGES[page.stem])
-    with folder(tmp_path):
+    with folder(tmp_path), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
         printed = run_page(page)
     for example in printed:
         if example.claimed is not None:
