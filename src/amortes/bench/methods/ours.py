@@ -1,63 +1,72 @@
-"""Our own: a network conditioned on the data, and one of its scores.
+"""Our own: `amortes.Optimizer`, asked and told.
 
-The search for the best score and its effort are those of `amortes.Optimizer`, of which this is the
-inside without parameters, trials and pending points.
+Its first results are those that all methods begin with, so it has no initial design of its own.
 """
 
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from amortes.acquisition import Domain, Fitted, maximise
-from amortes.acquisition.output_warp import fit_warped
-from amortes.acquisition.policy import automatic
-from amortes.acquisition.pool import Score
-from amortes.bench.methods.model_based import ModelBased, highest_unseen
-from amortes.bench.protocol import Problem
+from amortes.bench.methods.model_based import timed
+from amortes.bench.protocol import Problem, Step
 from amortes.errors import FileError
 from amortes.files import sha256
 from amortes.nets.base import GAINS, Network
-from amortes.optimiser.model import AROUND
+from amortes.optimiser import Float, Optimizer, Space
+from amortes.optimiser.trials import Trial
 from amortes.pretrained import as_network, names, weights_path
 
 DIGITS = 12  # of a digest: no two weights anybody makes agree in so many
 
 
-class Ours(ModelBased[Fitted]):
-    """A score of a network: pes, mes, jes, ei, logei, or auto: the default policy."""
+class Ours:
+    """An acquisition of a network: pes, mes, jes, ei, logei, or auto: the default policy."""
 
     def __init__(self, problem: Problem, seed: int, network: Network[Any], score: str) -> None:
-        super().__init__(problem, seed)
-        self.network, self.score = network, score
-
-    def fit(self, X: Tensor, y: Tensor, seed: int) -> Fitted:
-        """Condition the network; nothing in it is random."""
-        return fit_warped(self.network, X, y, maximise=True)
-
-    def search(self, model: Fitted, X: Tensor, seed: int) -> Tensor:
-        """Maximise the score by our own search, never at a point of X."""
-        name = automatic(model) if self.score == "auto" else self.score
-
-        def score(Xq: Tensor) -> Tensor:
-            return model.score(name, Xq)
-
-        if self.pool is not None:
-            return highest_unseen(score, self.pool, X, rough=model.rough_moments)
-        return maximise(
-            score,
-            Domain.cube(self.d),
+        self.problem, self.names = problem, [f"x{k}" for k in range(problem.d)]
+        pool = None if problem.pool is None else [self._config(x) for x in problem.pool]
+        self.optimizer = Optimizer(
+            Space({name: Float(0.0, 1.0) for name in self.names}, pool=pool),
+            goal="maximize",
+            acquisition=score,
             seed=seed,
-            around=model.best_points(AROUND),
-            exclude=X,
-            scale=model.lengthscale,
-            rough=model.rough_moments,
-        ).x
+            initial=1,
+            network=network,
+        )
+        self._asked: Trial | None = None
+        self._told = 0
 
-    def mean(self, model: Fitted) -> Score:
-        """The posterior mean of the function."""
-        return lambda Xq: model.score("mean", Xq)
+    def step(self, X: Tensor, y: Tensor) -> Step:
+        """Tell what is new of X, `n x d`, and y, `n`; ask, and recommend."""
+        for x, value in zip(X[self._told :], y[self._told :].tolist(), strict=True):
+            self.optimizer.tell(self._asked or self._config(x), value)
+            self._asked = None
+        self._told = len(X)
+        # A prediction needs the fit, which is kept for what follows.
+        _, fit_seconds = timed(lambda: self.optimizer.predict(self._config(X[-1])))
+        asked, search_seconds = timed(self.optimizer.ask)
+        self._asked = asked
+        if self.problem.best_is_seen:
+            recommended, recommend_seconds = X[y.argmax()], 0.0
+        else:
+            found, recommend_seconds = timed(self.optimizer.recommend)
+            recommended = self._point(found.config)
+        return Step(
+            x=self._point(asked.config),
+            recommended=recommended,
+            fit_seconds=fit_seconds,
+            search_seconds=search_seconds,
+            recommend_seconds=recommend_seconds,
+        )
+
+    def _config(self, x: Tensor) -> dict[str, float]:
+        return dict(zip(self.names, x.tolist(), strict=True))
+
+    def _point(self, config: dict[str, Any]) -> Tensor:
+        return torch.tensor([config[name] for name in self.names], dtype=torch.float64)
 
 
 class OursFactory:
