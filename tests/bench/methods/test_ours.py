@@ -55,7 +55,9 @@ def test_the_digest_says_which_weights(tmp_path: Path) -> None:
     assert weights_digest(method_factory("random")) == ""
     made = OursFactory("jes", str(file))(Quadratic(2), 0)
     theirs = load_pretrained()[0].state_dict()
-    assert all(v.equal(theirs[name]) for name, v in made.optimizer._suggester.network.state_dict().items())
+    assert all(
+        v.equal(theirs[name]) for name, v in made.optimizer._suggester.network.state_dict().items()
+    )
 
 
 def test_gains_that_were_not_trained_are_found_by_the_digest(tmp_path: Path) -> None:
