@@ -3,6 +3,12 @@
 Expected improvement over the best point, as uncertain as that is, goes for a good result at once.
 With noise that is not all: what counts is the config that is recommended in the end, and joint
 entropy search finds out which is best. Early on it is worse all the same: docs/log.md, 2026-11-18.
+
+Few results leave most uncertainty at the faces of the cube, where acquisitions then go first. But
+who sets bounds mostly expects the optimum between them. The policy believes so, too, the less the
+more results there are: log gain + c / n log π(x), with π(x) the product over coordinates of
+4 x (1 - x) + ε (Hvarfner et al., "πBO: augmenting acquisition functions with user beliefs for the
+optimum", ICLR 2022).
 """
 
 import torch
@@ -14,6 +20,10 @@ NOISY = 0.1
 """Noise that matters, in standard deviations of the results."""
 ENOUGH = 40
 """Results from which on, with noise, information is worth more than improvement."""
+BELIEF = 5.0
+"""c above; chosen on functions outside of all benchmarks: docs/log.md, 2026-11-18."""
+AT_THE_FACE = 0.02
+"""ε above: what is left of the belief at a face."""
 SURE = 0.9
 """Chance of being better than the best result without which a place never tried is not recommended,
 if there is no noise."""
@@ -27,6 +37,11 @@ def is_noisy(fitted: Fitted) -> bool:
 def automatic(fitted: Fitted) -> str:
     """The acquisition that suits the results of the fit."""
     return "jes" if len(fitted.X) >= ENOUGH and is_noisy(fitted) else "logei"
+
+
+def log_belief(X: Tensor, n: int) -> Tensor:
+    """c / n log π(x) at points X, `m x d`, after n results: `m`."""
+    return BELIEF / n * (4.0 * X * (1.0 - X) + AT_THE_FACE).log().sum(-1)
 
 
 def recommended(fitted: Fitted, x: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from amortes.acquisition import Fitted, Found, SearchConfig, maximise, maximise_pool
 from amortes.acquisition.output_warp import fit_warped
-from amortes.acquisition.policy import automatic, recommended
+from amortes.acquisition.policy import automatic, log_belief, recommended
 from amortes.acquisition.search import TO_THE_TOP
 from amortes.nets.base import Network
 from amortes.optimiser.design import Fixed, agreeing, domain, sample
@@ -69,6 +69,17 @@ class Model:
             return gain
 
         return score
+
+    def worth(self, name: str, cost: Weight | None = None) -> Callable[[Tensor], Tensor]:
+        """What suggestions maximise, `m x d -> m`: the gain; for `auto` with `policy.log_belief`.
+
+        Of a finite space all points count the same: its faces are no more uncertain than the rest.
+        """
+        gain = self.gain(name, cost)
+        if name != "auto" or self.space.points is not None:
+            return gain
+        n, logarithmic = len(self.fitted.X), self.acquisition(name) == "logei"
+        return lambda X: weigh(gain(X), log_belief(X, n), logarithmic=logarithmic)
 
     @torch.no_grad()
     def expected_improvement(self, X: Tensor) -> Tensor:

@@ -142,7 +142,7 @@ class Suggester:
         cost = self._weight_of_cost()
         search = functools.partial(
             model.search,
-            model.gain(self.acquisition, cost),
+            model.worth(self.acquisition, cost),
             seed=self.seed_for("ask"),
             fixed=fixed,
             plain=True,
