@@ -1,9 +1,7 @@
-import math
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from amortes.errors import ConfigError
 from amortes.nets.kernel.encoder import (

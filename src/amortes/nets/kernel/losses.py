@@ -18,8 +18,13 @@ import torch
 from torch import Tensor
 
 from amortes.nets.distributions.power import inverse_power_transform
-from amortes.nets.kernel.encoder import Encoder, inferred, standardise, standardised
-from amortes.nets.kernel.encoder import to_posterior_order
+from amortes.nets.kernel.encoder import (
+    Encoder,
+    inferred,
+    standardise,
+    standardised,
+    to_posterior_order,
+)
 from amortes.nets.kernel.hyper_posterior import HyperPosterior
 from amortes.nets.kernel.particles import find_modes
 from amortes.prior.gp import GPPrior, Hyperparameters
@@ -80,9 +85,7 @@ def _negative_log_density(
     return each.sum() / counted.sum().clamp_min(1)
 
 
-def _gap(
-    prior: GPPrior, proposals: list[tuple[Tensor, Tensor]], X: Tensor, y: Tensor
-) -> Tensor:
+def _gap(prior: GPPrior, proposals: list[tuple[Tensor, Tensor]], X: Tensor, y: Tensor) -> Tensor:
     """Mean of log(1 + gap) over datasets and models."""
     gaps = []
     for (_, model), (mean, _) in zip(prior.models, proposals, strict=True):
