@@ -178,15 +178,17 @@ def test_a_network_may_have_a_base_loss_of_its_own(
 ) -> None:
     seen = []
 
-    def own(X: Tensor, y: Tensor, hyper: Hyperparameters) -> Tensor:
+    def own(X: Tensor, y: Tensor, hyper: Hyperparameters) -> dict[str, Tensor]:
         seen.append((X, y, hyper))
-        return (X.sum() * next(network.base_parameters()).sum()).square()
+        term = (X.sum() * next(network.base_parameters()).sum()).square()
+        return {"loss": 2.0 * term, "term": term}
 
     monkeypatch.setattr(network, "inference_loss", own)
     loss, metrics = base_loss(network, task)
     assert seen == [(task.X, task.y, task.hyper)]
     assert loss.requires_grad
-    assert metrics.keys() == {"loss"}
+    assert metrics.keys() == {"loss", "term"}
+    assert not metrics["term"].requires_grad
     assert torch.equal(metrics["loss"], loss.detach())
 
 

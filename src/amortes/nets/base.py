@@ -123,8 +123,10 @@ class Network(nn.Module, ABC, Generic[State]):
         """Log density of the data, `b`, or of other values Y, `b x m x n`, instead: `b x m`."""
         raise NotImplementedError
 
-    def inference_loss(self, X: Tensor, y: Tensor, hyper: Hyperparameters) -> Tensor | None:
-        """What the base stage minimises, if that is not the loss of predictions.
+    def inference_loss(
+        self, X: Tensor, y: Tensor, hyper: Hyperparameters
+    ) -> dict[str, Tensor] | None:
+        """What the base stage minimises, `loss`, and its terms; None: the loss of predictions.
 
         X `b x n x d`, y `b x n`, drawn from the prior with these hyperparameters, `b`.
         """

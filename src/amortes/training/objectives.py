@@ -67,7 +67,7 @@ def base_loss(
     """
     own = network.inference_loss(task.X, task.y, task.hyper)
     if own is not None:
-        return own, {"loss": own.detach()}
+        return own["loss"], {name: value.detach() for name, value in own.items()}
     noise = task.noise_variance.to(task.fq)
     predictive_variance = task.posterior_variance + noise
     target_entropy = 0.5 * (2 * math.pi * math.e * predictive_variance).log()

@@ -1,16 +1,13 @@
-import math
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from amortes.errors import ConfigError
 from amortes.nets.kernel.encoder import (
     FURTHEST,
     Encoder,
     EncoderConfig,
-    inference_loss,
     inferred,
     standardised,
     to_posterior_order,
@@ -108,7 +105,6 @@ def test_one_observation_has_no_scale() -> None:
     y, z = standardised(PRIOR, task.y, task.hyper)
     assert torch.equal(y, torch.zeros_like(y))
     assert z.isfinite().all()
-    assert inference_loss(encoder(), PRIOR, task.X, task.y, task.hyper).isfinite()
 
 
 @pytest.mark.parametrize("name", PRIORS)
@@ -141,44 +137,6 @@ def test_order_is_that_of_the_posterior(prior: GPPrior) -> None:
     assert found.tolist() == [expected] * 2
     X = torch.zeros(1, 2, d, dtype=torch.float64)
     assert HyperPosterior(prior, X, X[..., 0]).p == len(expected)
-
-
-def test_the_loss_is_a_negative_log_density_of_what_is_there() -> None:
-    task = TaskStream(PRIOR, 7, TaskConfig(batch_size=8, num_queries=0)).batch_of(0, 2, 9)
-    network = encoder()
-    y, z = standardised(PRIOR, task.y, task.hyper)
-    proposals = network(task.X, y)
-    assert task.hyper.warp is not None
-    losses: list[Tensor] = []
-    for i in range(8):
-        warped = bool(task.hyper.warp[i].any())
-        mean, log_sd = (t[i] for t in proposals[int(warped)])
-        used = [0, 1, 6, 7, 8] if not warped else list(range(9))
-        normal = torch.distributions.Normal(mean[used], log_sd[used].exp())
-        density = normal.log_prob(z[i, used])  # type: ignore[no-untyped-call]
-        losses.append(-density.mean() - 0.5 * math.log(2 * math.pi))
-    found = inference_loss(network, PRIOR, task.X, task.y, task.hyper)
-    torch.testing.assert_close(found, torch.stack(losses).mean())
-
-
-def test_a_few_steps_of_training_help() -> None:
-    stream = TaskStream(PRIOR, 7, TaskConfig(batch_size=32, num_queries=0, max_context=30))
-    network = encoder(random=False).float()
-    held_back = [stream.batch_of(1000 + i, 2, 20) for i in range(4)]
-
-    def score() -> float:
-        with torch.no_grad():
-            losses = [inference_loss(network, PRIOR, t.X, t.y, t.hyper) for t in held_back]
-        return float(torch.stack(losses).mean())
-
-    before = score()
-    optimiser = torch.optim.Adam(network.parameters(), lr=3e-3)
-    for step in range(60):
-        task = stream.batch_of(step, 2, 20)
-        optimiser.zero_grad()
-        inference_loss(network, PRIOR, task.X, task.y, task.hyper).backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-    assert score() < before - 0.05
 
 
 @pytest.mark.parametrize(

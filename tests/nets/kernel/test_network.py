@@ -298,7 +298,7 @@ def test_only_the_encoder_is_learned(task: TaskBatch) -> None:
     assert list(network.alpha_parameters()) == []
     assert not network.learned_gains
     loss = network.inference_loss(task.X, task.y, task.hyper)
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss["loss"].backward()  # type: ignore[no-untyped-call]
     without = KernelNetwork(KernelConfig(encoder=None), PRIORS["real"])
     assert list(without.parameters()) == []
     with pytest.raises(ConfigError, match=r"config\.encoder"):

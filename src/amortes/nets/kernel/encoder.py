@@ -8,10 +8,8 @@ noise and roughness: a diagonal Gaussian over the standard normal coordinates z 
 whatever the order and number of coordinates and observations. There is one for each model of a
 prior that is a mixture (`GPPrior.models`).
 
-It is trained on draws of the prior by the likelihood of their true z (neural posterior estimation:
-Papamakarios & Murray, NeurIPS 2016; Mueller et al., ICLR 2022), standardised as data are in use.
-What it proposes is refined by the real likelihood (`particles`), so that it need not be exact, and
-may be wrong where data leave the prior.
+`losses` says what it learns from. What it proposes is refined by the real likelihood (`particles`),
+so that it need not be exact, and may be wrong where data leave the prior.
 
 Shapes: b datasets, n observations, d dimensions, w width.
 """
@@ -122,7 +120,7 @@ class Encoder(nn.Module):
 
 def propose(encoder: Encoder, prior: GPPrior, X: Tensor, y: Tensor) -> list[tuple[Tensor, Tensor]]:
     """Mean and log sd of z for data y, `b x n`, on whatever scale, for each model of the prior."""
-    z, sd = _standardise(y)
+    z, sd = standardise(y)
     d, shift = X.shape[-1], torch.zeros_like(y[:, :1]).repeat(1, 3 * X.shape[-1] + SHARED)
     for place, marginal, power in (
         (3 * d, prior.output_variance, 2.0),
@@ -136,31 +134,13 @@ def propose(encoder: Encoder, prior: GPPrior, X: Tensor, y: Tensor) -> list[tupl
     ]
 
 
-def inference_loss(
-    encoder: Encoder, prior: GPPrior, X: Tensor, y: Tensor, hyper: Hyperparameters
-) -> Tensor:
-    """Negative log density of the true z under the proposals, per coordinate of z."""
-    y, target = standardised(prior, y, hyper)
-    used = target.new_zeros(len(y), len(prior.models), target.shape[-1])
-    for i, (_, model) in enumerate(prior.models):
-        used[:, i] = inferred(model, X.shape[-1]).to(used)
-        if len(prior.models) > 1 and hyper.warp is not None:
-            warped = hyper.warp.flatten(1).any(1)
-            used[:, i] *= (warped == model.warped)[:, None]
-    losses = []
-    for i, (mean, log_sd) in enumerate(encoder(X, y)):
-        error = (target.to(mean) - mean) * (-log_sd).exp()
-        losses.append((used[:, i] * (0.5 * error.square() + log_sd)).sum(-1))
-    return (torch.stack(losses).sum(0) / used.sum((1, 2)).clamp_min(1.0)).mean()
-
-
 def standardised(prior: GPPrior, y: Tensor, hyper: Hyperparameters) -> tuple[Tensor, Tensor]:
     """y, `b x n`, with mean 0 and sd 1, and the z of its hyperparameters: `b x (3 d + 3)`.
 
     In the order of the encoder; zero where there is nothing to infer.
     """
     d = hyper.d
-    y, sd = _standardise(y)
+    y, sd = standardise(y)
     warp = hyper.with_identity_warp().warp
     assert warp is not None
     shape, shift = warp.unbind(-2)
@@ -177,7 +157,7 @@ def standardised(prior: GPPrior, y: Tensor, hyper: Hyperparameters) -> tuple[Ten
     return y, torch.cat(parts, dim=-1).clamp(-FURTHEST, FURTHEST)
 
 
-def _standardise(y: Tensor) -> tuple[Tensor, Tensor]:
+def standardise(y: Tensor) -> tuple[Tensor, Tensor]:
     """y, `b x n`, with mean 0 and sd 1, and what the sd was: `b`; a single value has none."""
     sd = y.std(-1).clamp_min(1e-6) if y.shape[1] > 1 else torch.ones_like(y[:, 0])
     return (y - y.mean(-1, keepdim=True)) / sd[:, None], sd

@@ -64,8 +64,15 @@ class HyperPosterior:
         log_det = L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         return -0.5 * (r.square().sum((-1, -2)) + z.square().sum(-1)) - log_det - self.constant
 
+    def value_and_gradient(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """L and its gradient at z, `b x p`: `b` and `b x p`."""
+        return self._derivatives(z, information=False)[:2]
+
     def derivatives(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """L, its gradient, and the Fisher matrix or average information at z, `b x p`."""
+        return self._derivatives(z, information=True)
+
+    def _derivatives(self, z: Tensor, *, information: bool) -> tuple[Tensor, Tensor, Tensor]:
         prior, hyper = self.prior, self.hyperparameters(z)
         V, *by_warp = self._scaled(hyper)  # b x n x d
         rough = None if hyper.roughness is None else hyper.roughness[:, None, None]
@@ -101,6 +108,8 @@ class HyperPosterior:
         by_matrix = [(M * excess).sum((-1, -2))[:, None] for M in matrices]
         parts = [gradient[0], by_matrix[0], by_noise, *gradient[1:], *by_matrix[1:]]
         total = 0.5 * torch.cat(parts, dim=-1) - z
+        if not information:
+            return value, total, total
         if self.n > MANY:
             columns = [
                 s * _products(slope, A, B, a) for s, (A, B) in zip(scale, pairs, strict=True)
@@ -118,9 +127,9 @@ class HyperPosterior:
             # All are symmetric: this is C^-1 dC, transposed.
             A = (all_dC.flatten(1, 2) @ C_inv).reshape(all_dC.shape)  # b x p x n x n
             products = A.flatten(2) @ A.mT.flatten(2).mT
-        information = 0.5 * products
-        information.diagonal(dim1=-2, dim2=-1).add_(1.0)
-        return value, total, _definite(information)
+        fisher = 0.5 * products
+        fisher.diagonal(dim1=-2, dim2=-1).add_(1.0)
+        return value, total, _definite(fisher)
 
     def _scaled(self, hyper: Hyperparameters) -> tuple[Tensor, ...]:
         """Scaled points and, if they are warped, derivatives by the warp: `b x n x d` each."""

@@ -25,9 +25,10 @@ from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint, Network
 from amortes.nets.distributions import GaussianMixture
 from amortes.nets.kernel.conditioning import ROUGHLY, VARIANCE_FLOOR, Conditioned, condition
-from amortes.nets.kernel.encoder import Encoder, EncoderConfig, inference_loss, propose
+from amortes.nets.kernel.encoder import Encoder, EncoderConfig, propose
 from amortes.nets.kernel.hints import given_hint
 from amortes.nets.kernel.landmarks import LandmarkConfig, Landmarks, find_landmarks
+from amortes.nets.kernel.losses import inference_loss
 from amortes.nets.kernel.particles import ParticleConfig, infer_with_roots
 from amortes.nets.kernel.sketch import Sketch
 from amortes.prior.gp import GPPrior, Hyperparameters
@@ -222,8 +223,8 @@ class KernelNetwork(Network[KernelState]):
         """Those of the encoder."""
         return iter(()) if self.encoder is None else self.encoder.parameters()
 
-    def inference_loss(self, X: Tensor, y: Tensor, hyper: Hyperparameters) -> Tensor:
-        """See `encoder`."""
+    def inference_loss(self, X: Tensor, y: Tensor, hyper: Hyperparameters) -> dict[str, Tensor]:
+        """See `losses`."""
         if self.encoder is None:
             raise ConfigError("config.encoder: there is nothing to train without one.")
         return inference_loss(self.encoder, self.prior, X, y, hyper)
