@@ -27,7 +27,7 @@ from amortes.prior.gp import GPPrior, Hyperparameters
 from amortes.prior.kernels import correlation, scaled, square_distance, value_and_slope
 from amortes.prior.warp import parameter_slopes
 
-MANY = 64
+MANY = 16
 
 
 class HyperPosterior:

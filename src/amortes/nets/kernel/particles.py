@@ -40,10 +40,10 @@ FURTHEST = 5.0
 FEW = 128
 # Points up to which there are more particles: four times as many up to a quarter of this.
 SMALL = 40
-# Numbers in the covariance matrices of the candidates from the prior. Of tiny datasets these are
-# hundreds, which is better than any approximation around a mode: docs/log.md, 2026-11-18.
-PRIOR_NUMBERS = 51_200
-MOST_FROM_PRIOR = 512
+# Candidates from the prior, times n^3: of tiny datasets there are hundreds, which is better than any
+# approximation around a mode; of larger ones none has any weight (docs/log.md, 2026-11-18).
+FROM_PRIOR = 1_000_000
+LEAST_FROM_PRIOR, MOST_FROM_PRIOR = 4, 512
 # Coordinates of z for which proposals are inflated in full.
 FEW_LATENTS = 8
 # Nats of evidence by which a model of a mixture has to be behind to be left out.
@@ -66,10 +66,10 @@ class ParticleConfig:
     """Number of particles and effort; measured in docs/log.md, 2026-11-15 and 2026-11-17."""
 
     count: int = 16  # of large datasets; small ones, which cost little, have more
-    candidates: int = 3  # for each of these, of small datasets
+    candidates: int = 2  # for each of these, of small datasets
     inflation: float = 1.25  # of proposals with `FEW_LATENTS` coordinates
     steps: int = 30  # of a climb from a fixed start, at most
-    refinements: int = 16  # of a climb from where the encoder points, at most
+    refinements: int = 8  # of a climb from where the encoder points, at most
 
     def __post_init__(self) -> None:
         require_least(self, count=1, candidates=1, steps=0, refinements=0)
@@ -86,7 +86,7 @@ class ParticleConfig:
 
     def from_prior(self, n: int) -> int:
         """Number of candidates from the prior."""
-        return min(MOST_FROM_PRIOR, max(self.count // 2, PRIOR_NUMBERS // n**2))
+        return min(MOST_FROM_PRIOR, max(LEAST_FROM_PRIOR, FROM_PRIOR // n**3))
 
     def inflation_for(self, p: int) -> float:
         """The inflation for p coordinates: that costs the same share of the particles for all p."""
@@ -275,7 +275,7 @@ def _candidates(climb: _Climb, config: ParticleConfig) -> tuple[Tensor, Tensor]:
     b, n, p = posterior.b, posterior.n, posterior.p
     s, mode = climb.mode.shape[1], climb.mode[:, :, None]
     inflation = config.inflation_for(p)
-    sizes = [config.from_prior(n), config.local(n), 0 if guess is None else config.local(n) // 2]
+    sizes = [config.from_prior(n), config.local(n), 0 if guess is None else config.local(n) // 4]
     points = normal_points(p, sum(sizes)).to(posterior.X)
     from_prior, local, from_guess = torch.split_with_sizes(points, sizes)
     groups = [from_prior.expand(b, -1, -1)]
