@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from amortes.acquisition.policy import log_belief
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import Float, Int, Linear, Space
 from amortes.optimiser.design import domain
@@ -115,6 +116,22 @@ def test_pending_points_lower_the_gain_there(network: KernelNetwork) -> None:
     for name in ("ei", "jes"):
         unseen, seen = (m.gain(name)(X) for m in (model, model.with_pending(X)))
         assert seen < 0.5 * unseen
+
+
+def test_only_auto_believes_that_the_optimum_is_inside(network: KernelNetwork) -> None:
+    results = [(0.1, 0.0), (0.4, 1.0), (0.8, 0.5)]
+    model = Model(network, told(LINE, results), maximise=True)
+    X = torch.tensor([[0.5], [0.0], [1.0]], dtype=torch.float64)
+    assert torch.equal(model.worth("logei")(X), model.gain("logei")(X))
+    difference = model.worth("auto")(X) - model.gain("auto")(X)
+    torch.testing.assert_close(difference, log_belief(X, 3))
+    # Gains that are not logarithms are multiplied.
+    model.acquisition = lambda name: "jes"  # type: ignore[method-assign]
+    torch.testing.assert_close(
+        model.worth("auto")(X), model.gain("jes")(X) * log_belief(X, 3).exp()
+    )
+    few = Model(network, told(Space({"x": Int(0, 1)}), [(0, 0.0), (1, 1.0)]), maximise=True)
+    assert torch.equal(few.worth("auto")(X[1:]), few.gain("auto")(X[1:]))
 
 
 def test_only_discrete_spaces_are_projected() -> None:

@@ -38,6 +38,7 @@ class Model:
         X, y = ledger.points("done"), ledger.values()
         self.fitted = fit_warped(network, X, y, maximise=maximise)
         self._success = success_weight(network, ledger)
+        self._told = len(ledger.having("done", "failed"))
 
     def with_pending(self, X_pending: Tensor) -> Self:
         """The same with trials under way at these points, `p x d`."""
@@ -78,8 +79,8 @@ class Model:
         gain = self.gain(name, cost)
         if name != "auto" or self.space.points is not None:
             return gain
-        n, logarithmic = len(self.fitted.X), self.acquisition(name) == "logei"
-        return lambda X: weigh(gain(X), log_belief(X, n), logarithmic=logarithmic)
+        logarithmic = self.acquisition(name) == "logei"
+        return lambda X: weigh(gain(X), log_belief(X, self._told), logarithmic=logarithmic)
 
     @torch.no_grad()
     def expected_improvement(self, X: Tensor) -> Tensor:
