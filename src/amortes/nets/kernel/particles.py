@@ -40,7 +40,7 @@ FURTHEST = 5.0
 FEW = 128
 # Points up to which there are more particles: four times as many up to a quarter of this.
 SMALL = 40
-# Candidates from the prior, times n^3: of tiny datasets there are hundreds, which is better than any
+# Candidates from the prior, times n^3: of tiny datasets there are hundreds, better than any
 # approximation around a mode; of larger ones none has any weight (docs/log.md, 2026-11-18).
 FROM_PRIOR = 1_000_000
 LEAST_FROM_PRIOR, MOST_FROM_PRIOR = 4, 512
