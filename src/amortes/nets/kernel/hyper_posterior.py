@@ -28,6 +28,8 @@ from amortes.prior.kernels import correlation, scaled, square_distance, value_an
 from amortes.prior.warp import parameter_slopes
 
 MANY = 16
+# Numbers per temporary, 1 MB: more do not stay in the cache.
+CHUNK = 1 << 17
 
 
 class HyperPosterior:
@@ -52,8 +54,10 @@ class HyperPosterior:
 
     def root(self, z: Tensor) -> Tensor:
         """Cholesky factors of C at z, `b x k x p`: `b x k x n x n`."""
-        hyper = self.hyperparameters(z)
-        return linalg.cholesky(observed_covariance(self.prior, hyper, self.X[:, None]))
+        size = max(1, CHUNK // (len(z) * self.n**2))
+        hypers = [self.hyperparameters(part) for part in torch.split(z, size, dim=1)]
+        K = [observed_covariance(self.prior, hyper, self.X[:, None]) for hyper in hypers]
+        return linalg.cholesky(torch.cat(K, dim=1) if len(K) > 1 else K[0])
 
     def log_density(self, z: Tensor, root: Tensor | None = None) -> Tensor:
         """L(z) for z, `b x k x p`: `b x k`; `root` is that at z."""

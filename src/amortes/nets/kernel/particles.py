@@ -1,9 +1,9 @@
 """The posterior over Gaussian-process hyperparameters, as a few weighted particles.
 
-A trained network (`encoder`) points at hyperparameters, and a few steps along the real likelihood
-refine them. Without one, damped Fisher scoring (Nocedal & Wright, 2006, chapter 4) climbs the log
-posterior, L(z) of `hyper_posterior` with its Fisher matrix F, from two starts: a few points are
-often explained by a smooth function with much noise, and as well by a rough one with little. Around
+Damped scoring (Nocedal & Wright, 2006, chapter 4) climbs the log posterior, L(z) of
+`hyper_posterior` with its information F, from where a trained network points (`encoder`), and from
+two fixed starts: a few points are often explained by a smooth function with much noise, and as well
+by a rough one with little, and an encoder may be wrong where data leave the prior. Around
 the modes fixed quasi-random normal points are sent through F^(-1/2), slightly inflated, and joined
 by some from the prior, which for tiny datasets is better than any approximation around a mode, and
 from the encoder's Gaussian. These candidates are weighted by posterior over proposal density, that
@@ -68,8 +68,8 @@ class ParticleConfig:
     count: int = 16  # of large datasets; small ones, which cost little, have more
     candidates: int = 2  # for each of these, of small datasets
     inflation: float = 1.25  # of proposals with `FEW_LATENTS` coordinates
-    steps: int = 30  # of a climb from a fixed start, at most
-    refinements: int = 8  # of a climb from where the encoder points, at most
+    steps: int = 30  # of a climb, at most, without an encoder
+    refinements: int = 12  # of a climb, at most, with one
 
     def __post_init__(self) -> None:
         require_least(self, count=1, candidates=1, steps=0, refinements=0)
@@ -231,12 +231,11 @@ class _Climb(NamedTuple):
 
     @classmethod
     def of(cls, posterior: HyperPosterior, config: ParticleConfig, guess: Guess | None) -> Self:
-        """From where the encoder points, or from the fixed starts."""
+        """From the fixed starts and where the encoder points."""
         b, p = posterior.b, posterior.p
-        if guess is None:
-            starts, steps = _starts(posterior)[None].expand(b, -1, -1), config.steps
-        else:
-            starts, steps = guess.mean[:, None], config.refinements
+        starts, steps = _starts(posterior)[None].expand(b, -1, -1), config.steps
+        if guess is not None:
+            starts, steps = torch.cat([guess.mean[:, None], starts], dim=1), config.refinements
         s = starts.shape[1]
         rows = torch.arange(b).repeat_interleave(s)
         climbs = find_modes(posterior.rows(rows), starts.flatten(0, 1), steps)
@@ -302,7 +301,7 @@ def _candidates(climb: _Climb, config: ParticleConfig) -> tuple[Tensor, Tensor]:
 
 
 def _starts(posterior: HyperPosterior) -> Tensor:
-    """Where climbs begin if nobody has a guess: `s x p`."""
+    """Where climbs begin whatever the data: `s x p`."""
     d, values = posterior.d, posterior.X.new_tensor(STARTS)
     start = values.new_zeros(len(values), posterior.p)
     start[:, :d], start[:, d + 1] = values[:, :1], values[:, 1]
