@@ -29,6 +29,19 @@ def test_what_is_marked(opt: Optimizer) -> None:
     figure.savefig(io.BytesIO(), format="png", dpi=40)
 
 
+def test_results_far_off_are_marked_and_cut_off(network: KernelNetwork) -> None:
+    opt = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, network=network)
+    for i in range(8):
+        trial = opt.ask()
+        opt.tell(trial, 1e30 if i == 3 else trial["x"] + trial["y"])
+    figure = opt.plot.contour("x", "y")
+    assert "1 result above the axis, up to 1e+30" in {
+        text.get_text() for text in figure.legends[0].get_texts()
+    }
+    for ax in figure.axes[2:]:  # of the colours
+        assert ax.get_ylim()[1] < 10.0
+
+
 @pytest.mark.parametrize("values", [[1.0] * 4, [1.0, 2.0, 1e30, 3.0], [1e-6, 1e-3, 1.0, 1e3]])
 def test_any_values(network: KernelNetwork, values: list[float]) -> None:
     opt = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, network=network)
