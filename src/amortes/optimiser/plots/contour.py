@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator
@@ -52,12 +53,11 @@ def draw_contour(view: View, x: str, y: str) -> Picture:
     for ax, (title, found, whole, cmap) in zip(picture.subplots(1, 2), panels, strict=True):
         dress(ax, view.style, grid=None)
         Z, scale = whole.within(found)
-        drawn = _surface(ax, axes, where, Z, scale, cmap)
         cut = bool((found < scale.low).any()), bool((found > scale.high).any())
+        drawn = _surface(ax, axes, where, Z, scale, cmap=cmap, extend=EXTEND[cut])
         ticks = LogLocator(numticks=8) if scale.log else None
         written = LogFormatterSciNotation() if scale.log else None
-        look = {"ticks": ticks, "format": written, "extend": EXTEND[cut]}
-        bar = picture.colorbar(drawn, ax=ax, shrink=0.95, pad=0.02, **look)  # type: ignore[arg-type]
+        bar = picture.colorbar(drawn, ax=ax, shrink=0.95, pad=0.02, ticks=ticks, format=written)
         bar.ax.tick_params(which="both", colors=view.style.text, labelsize="small")
         bar.outline.set_edgecolor(view.style.faint)
         bar.ax.yaxis.get_offset_text().set_color(view.style.text)
@@ -87,12 +87,17 @@ def _surface(
     where: tuple[np.ndarray, np.ndarray],
     Z: np.ndarray,
     scale: ValueScale,
+    *,
     cmap: str,
+    extend: str,
 ) -> Any:
     """Bands of colour between continuous axes, cells if one of them has few values."""
     if all(axis.continuous for axis in axes):
-        return ax.contourf(*where, Z, levels=_levels(scale), norm=scale.norm(), cmap=cmap)
-    return ax.pcolormesh(*map(_edges, where), Z, norm=scale.norm(), cmap=cmap, rasterized=True)
+        look = {"levels": _levels(scale), "extend": extend}
+        return ax.contourf(*where, Z, norm=scale.norm(), cmap=cmap, **look)
+    colours = colormaps[cmap].copy()
+    colours.colorbar_extend = extend  # type: ignore[assignment]
+    return ax.pcolormesh(*map(_edges, where), Z, norm=scale.norm(), cmap=colours, rasterized=True)
 
 
 def _levels(scale: ValueScale) -> Any:
