@@ -40,7 +40,7 @@ def test_the_list(client: TestClient, told: str, tmp_path: Path) -> None:
 
 
 def test_an_empty_list_says_what_to_do(client: TestClient) -> None:
-    assert "Make the first study" in client.get("/").text
+    assert "Create the first study" in client.get("/").text
 
 
 def test_a_study_without_results(client: TestClient, coffee: str) -> None:

@@ -26,10 +26,10 @@ def test_a_study_from_the_form_to_the_report(page: Page, lab: Lab, tmp_path: Pat
     page.get_by_label("Experiments at a time").fill("2")
     past = "Water (%)\tTime\tFlour\tHeight\n60,5\t4\trye\t7,5\n70\t10\twheat\t9\n"
     page.get_by_label("Paste them").fill(past)
-    page.get_by_role("button", name="Look at them").click()
+    page.get_by_role("button", name="Check them").click()
     expect(page.get_by_text("2 results understood.")).to_be_visible()
     assert unnamed(page) == []
-    page.get_by_role("button", name="Make the study").click()
+    page.get_by_role("button", name="Create the study").click()
 
     expect(page.get_by_role("heading", name="Bread & butter")).to_be_visible()
     file = lab.folder / "bread-butter" / "state.json"
@@ -102,7 +102,7 @@ def test_a_study_from_the_form_to_the_report(page: Page, lab: Lab, tmp_path: Pat
 def test_mistakes_are_explained_where_they_are_made(page: Page, lab: Lab) -> None:
     enter(page, lab)
     page.goto(f"{lab.origin}/new")
-    page.get_by_role("button", name="Make the study").click()
+    page.get_by_role("button", name="Create the study").click()
     expect(page.get_by_role("alert").first).to_contain_text("need your attention")
     expect(page.get_by_label("Name of the study")).to_be_focused()
     expect(page.get_by_label("Name of the study")).to_have_accessible_description(
@@ -111,21 +111,21 @@ def test_mistakes_are_explained_where_they_are_made(page: Page, lab: Lab) -> Non
     page.get_by_label("Name of the study").fill("Mistakes")
     fill_parameter(page, 1, "x", "10", "5")
     page.get_by_text("Limits between parameters").click()
-    page.get_by_role("button", name="Make the study").click()
+    page.get_by_role("button", name="Create the study").click()
     highest = page.get_by_label("Highest")
     expect(highest).to_be_focused()
     expect(highest).to_have_accessible_description(
         "The highest value must be above the lowest, which is 10."
     )
     highest.fill("ten")
-    page.get_by_role("button", name="Make the study").click()
+    page.get_by_role("button", name="Create the study").click()
     expect(highest).to_have_accessible_description("“ten” is not a number.")
     highest.fill("20")
     page.get_by_label("Formulas of limits").fill("x + y <= 3")
-    page.get_by_role("button", name="Make the study").click()
+    page.get_by_role("button", name="Create the study").click()
     expect(page.locator("#constraints-error")).to_contain_text("has y, but the parameters are x")
     page.get_by_label("Formulas of limits").fill("")
-    page.get_by_role("button", name="Make the study").click()
+    page.get_by_role("button", name="Create the study").click()
     expect(page.get_by_role("heading", name="Mistakes")).to_be_visible()
 
     page.get_by_role("button", name="Suggest").click()
@@ -144,7 +144,7 @@ def test_two_tabs_do_not_overwrite_each_other(context: BrowserContext, lab: Lab)
     first.get_by_label("Name of the study").fill("Conflict")
     fill_parameter(first, 1, "x", "0", "1")
     first.get_by_label("Experiments at a time").fill("3")
-    first.get_by_role("button", name="Make the study").click()
+    first.get_by_role("button", name="Create the study").click()
     first.get_by_role("button", name="Suggest").click()
     expect(first.locator(".trial")).to_have_count(3)
     second.goto(first.url)

@@ -94,7 +94,9 @@ def _surface(
     """Bands of colour between continuous axes, cells if one of them has few values."""
     if all(axis.continuous for axis in axes):
         look = {"levels": _levels(scale), "extend": extend}
-        return ax.contourf(*where, Z, norm=scale.norm(), cmap=cmap, **look)
+        bands = ax.contourf(*where, Z, norm=scale.norm(), cmap=cmap, **look)
+        bands.set(edgecolor="face", linewidth=0.4)  # else SVG and PDF have gaps between them
+        return bands
     colours = colormaps[cmap].copy()
     colours.colorbar_extend = extend  # type: ignore[assignment]
     return ax.pcolormesh(*map(_edges, where), Z, norm=scale.norm(), cmap=colours, rasterized=True)
