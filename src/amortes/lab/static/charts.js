@@ -58,19 +58,22 @@ function logTicks(values) {
 // The axis of the results: logarithmic over decades, and without any so bad that the others would
 // look alike, as in the figures of `opt.plot`.
 export function valueAxis(values, goal) {
-  const log = Math.min(...values) > 0 && Math.max(...values) >= 100 * Math.min(...values);
+  const decades = (some) => Math.min(...some) > 0 && Math.max(...some) >= 100 * Math.min(...some);
+  const wide = decades(values);
   const sign = goal === "maximize" ? -1 : 1;
-  const worse = values.map((v) => sign * (log ? Math.log10(v) : v)).sort((a, b) => a - b);
+  const badness = (v) => sign * (wide ? Math.log10(v) : v);
+  const sorted = [...values].sort((a, b) => badness(a) - badness(b));
+  const worse = sorted.map(badness);
   const usual = worse[Math.floor((3 * (worse.length - 1)) / 4)];
   const spread = usual - worse[0] || (worse.find((v) => v > usual) ?? usual) - usual;
-  const shown = worse.filter((v) => v <= usual + (log ? Math.max(2 * spread, 3) : 20 * spread));
+  const shown = sorted.filter((v) => badness(v) <= usual + (wide ? Math.max(2 * spread, 3) : 20 * spread));
+  const beyond = sorted.length - shown.length;
+  const log = decades(shown);
   const type = log ? "log" : "linear";
-  const beyond = worse.length - shown.length;
   if (beyond === 0) return { type, note: "" };
-  const room = 0.3 * (shown.at(-1) - shown[0]) || 1;
-  const ends = [sign * (shown[0] - room), sign * (shown.at(-1) + room)].sort((a, b) => a - b);
-  const worst = show(log ? 10 ** (sign * worse.at(-1)) : sign * worse.at(-1), 3);
-  return { type, range: ends, note: `${beyond} ${beyond === 1 ? "result" : "results"} off the axis, up to ${worst}` };
+  const [low, high] = [Math.min(...shown), Math.max(...shown)].map((v) => (log ? Math.log10(v) : v));
+  const room = 0.3 * (high - low) || 1;
+  return { type, range: [low - room, high + room], note: `${beyond} ${beyond === 1 ? "result" : "results"} off the axis, ${sign < 0 ? "down" : "up"} to ${show(sorted.at(-1), 3)}` };
 }
 
 export function drawResults(study) {
