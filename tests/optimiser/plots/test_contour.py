@@ -5,7 +5,7 @@ import pytest
 from matplotlib.collections import QuadMesh
 
 from amortes.nets.kernel import KernelNetwork
-from amortes.optimiser import Float, Optimizer
+from amortes.optimiser import Categorical, Float, Optimizer
 
 
 def test_cells_are_what_the_model_expects(opt: Optimizer) -> None:
@@ -18,6 +18,19 @@ def test_cells_are_what_the_model_expects(opt: Optimizer) -> None:
     widths = next(c for c in figure.axes[1].collections if isinstance(c, QuadMesh))
     found = opt.predict(config, level=0.9)
     assert np.asarray(widths.get_array())[2, 1] == pytest.approx(found.upper - found.lower)
+
+
+def test_cells_in_which_a_parameter_is_not_used_are_empty(network: KernelNetwork) -> None:
+    opt = Optimizer({"m": Categorical({"a": {"p": Float(0, 1)}, "b": {}})}, network=network)
+    for p in (0.2, 0.4, 0.6):
+        opt.tell({"m": "a", "p": p}, p)
+    opt.tell({"m": "b"}, 1.0)
+    figure = opt.plot.contour("m", "p")
+    cells = next(c for c in figure.axes[0].collections if isinstance(c, QuadMesh))
+    hidden = np.ma.getmaskarray(np.ma.asarray(cells.get_array()))
+    assert hidden[:, 1].all()
+    assert not hidden[:, 0].any()
+    assert "unused" in {text.get_text() for text in figure.legends[0].get_texts()}
 
 
 def test_what_is_marked(opt: Optimizer) -> None:

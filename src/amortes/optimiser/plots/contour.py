@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator
 
 from amortes.optimiser.plots.axis import ParameterAxis
@@ -38,6 +39,7 @@ def draw_contour(view: View, x: str, y: str) -> Picture:
     configs = [view.varied({x: a, y: b}) for b in rows for a in columns]
     low, middle, high = (part.reshape(len(rows), -1) for part in view.band(configs))
     allowed = view.allowed(configs).reshape(len(rows), -1)
+    unused = np.array([x not in c or y not in c for c in configs]).reshape(len(rows), -1)
     along = np.array([axes[0].place(value) for value in columns])
     where = along, np.array([axes[1].place(value) for value in rows])
     picture = Picture(2 * WIDTH + 0.6, 4.3, view.style)
@@ -53,6 +55,7 @@ def draw_contour(view: View, x: str, y: str) -> Picture:
     for ax, (title, found, whole, cmap) in zip(picture.subplots(1, 2), panels, strict=True):
         dress(ax, view.style, grid=None)
         Z, scale = whole.within(found)
+        Z = np.ma.masked_array(Z, unused)
         cut = bool((found < scale.low).any()), bool((found > scale.high).any())
         drawn = _surface(ax, axes, where, Z, scale, cmap=cmap, extend=EXTEND[cut])
         ticks = LogLocator(numticks=8) if scale.log else None
@@ -66,6 +69,10 @@ def draw_contour(view: View, x: str, y: str) -> Picture:
             shade = ax.contourf(*where, ~allowed, [0.5, 1.5], colors="none", hatches=["////"])
             shade.set(edgecolor=HATCHES, linewidth=0.0)
             legend.append(hatched(HATCHES, label="violates a constraint"))
+        if unused.any():
+            frame = Rectangle((0, 0), 1, 1, facecolor="none", edgecolor=view.style.text, lw=0.6)
+            frame.set_label("unused")
+            legend.append(frame)
         legend += _marks(ax, view, *axes)
         axes[0].apply(ax, width=WIDTH - 0.8)
         axes[1].apply(ax, width=WIDTH, vertical=True)
