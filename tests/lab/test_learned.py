@@ -107,3 +107,16 @@ def test_numbers_that_json_does_not_have() -> None:
     given = {"a": [1.0, float("nan")], "b": {"c": float("-inf")}, "d": "nan", "e": None, "f": 1}
     expected = {"a": [1.0, None], "b": {"c": None}, "d": "nan", "e": None, "f": 1}
     assert learned.finite(given) == expected
+
+
+def test_pairs_are_of_what_matters_most_and_at_the_same_time() -> None:
+    branches = {"a": {"p": Float(0, 1), "q": Float(0, 1)}, "b": {}}
+    space = Space({"m": Categorical(branches), "x": Float(0, 1), "y": Float(0, 1)})
+    shares = dict.fromkeys(["p", "m", "x", "y", "q"], 0.2)
+    recommended = {"m": "a", "p": 0.5, "q": 0.5, "x": 0.5, "y": 0.5}
+    overview = {"importance": shares, "recommendation": {"config": recommended}}
+    assert learned.pairs(space, overview) == [("p", "x"), ("m", "x")]
+    overview["recommendation"] = {"config": {"m": "b", "x": 0.5, "y": 0.5}}
+    assert learned.pairs(space, overview) == [("m", "x"), ("m", "y"), ("x", "y")]
+    alone = {"importance": {"x": 1.0}, "recommendation": {"config": {"x": 0.5}}}
+    assert learned.pairs(Space({"x": Float(0, 1)}), alone) == []

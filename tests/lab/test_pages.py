@@ -30,6 +30,12 @@ def test_what_users_type_is_text_and_never_markup(client: TestClient, told: str,
     assert NASTY not in client.get("/").text
 
 
+def test_the_report_has_the_figures(client: TestClient, told: str) -> None:
+    report = client.get(f"{told}/report").text
+    assert report.count("<svg") == 2  # the run, and its two parameters
+    assert "over temperature and time" in report or "over time and temperature" in report
+
+
 def test_the_list(client: TestClient, told: str, tmp_path: Path) -> None:
     (tmp_path / "torn.json").write_text('{"format": "amortes-optimizer"')
     Optimizer({"x": Float(0, 1)}).save(tmp_path / "tune.json")
@@ -40,7 +46,7 @@ def test_the_list(client: TestClient, told: str, tmp_path: Path) -> None:
 
 
 def test_an_empty_list_says_what_to_do(client: TestClient) -> None:
-    assert "Make the first study" in client.get("/").text
+    assert "Create the first study" in client.get("/").text
 
 
 def test_a_study_without_results(client: TestClient, coffee: str) -> None:

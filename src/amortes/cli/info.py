@@ -33,5 +33,5 @@ def info(weights: Path | None, as_json: bool) -> None:
         click.echo(json.dumps({k: dataclasses.asdict(v) for k, v in cards.items()}, indent=2))
         return
     for (name, card), file in zip(cards.items(), files, strict=True):
-        size = f"{file.stat().st_size / 1e6:.1f} MB"
+        size = f"{file.stat().st_size / 1e3:,.0f} kB"
         show_rows(card_rows(card), as_json=False, title=f"{name} ({size})")

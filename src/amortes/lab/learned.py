@@ -5,6 +5,7 @@ acquisition of the study gives: expected information about the optimum (PES, MES
 improvement, weighed by the chance of success and the cost, with pending trials taken into account.
 """
 
+import itertools
 import math
 import statistics
 from collections.abc import Sequence
@@ -19,12 +20,14 @@ from amortes.optimiser.limits import departures
 from amortes.optimiser.numeric import Numeric
 from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.parameter import Parameter
-from amortes.optimiser.space import Config
+from amortes.optimiser.space import Config, Space
 
 T = TypeVar("T")
 LEVEL = 0.9
 LINE, SIDE = 41, 21
 """Values along a slice, and along each side of a contour."""
+MATTER = 3
+"""Parameters that are shown in pairs."""
 
 
 def overview(optimizer: Optimizer, snapshot: Snapshot) -> dict[str, Any]:
@@ -128,6 +131,26 @@ def contour(
             if x in t.config and y in t.config
         ],
     }
+
+
+def pairs(space: Space, overview: dict[str, Any]) -> list[tuple[str, str]]:
+    """Pairs of the parameters that matter most and always at the same time, for contours."""
+    recommended = overview["recommendation"]["config"]
+    names = [name for name in overview["importance"] if name in recommended][:MATTER]
+    return [
+        (x, y)
+        for x, y in itertools.combinations(names, 2)
+        if x not in _parents(space, y) and y not in _parents(space, x)
+    ]
+
+
+def _parents(space: Space, name: str) -> set[str]:
+    """The parameters that decide whether this one matters."""
+    found: set[str] = set()
+    while name in space.conditions:
+        name = space.conditions[name].parent
+        found.add(name)
+    return found
 
 
 def values_of(parameter: Parameter, most: int) -> list[Any]:

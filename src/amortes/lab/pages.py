@@ -1,7 +1,6 @@
 """The pages: the list, the form, a study, its report, and its results in files."""
 
 import importlib.resources
-import io
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -11,12 +10,11 @@ from fastapi.templating import Jinja2Templates
 from markupsafe import Markup
 from starlette.responses import Response
 
-from amortes.lab import learned, words
+from amortes.lab import figures, learned, words
 from amortes.lab.api import AFolder, AStudy
 from amortes.lab.study import Snapshot, Study
 from amortes.optimiser.choices import Choices
 from amortes.optimiser.numeric import Int
-from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.table import as_csv
 
 router = APIRouter(include_in_schema=False)
@@ -69,8 +67,10 @@ def report(request: Request, study: AStudy) -> Response:
     """Everything about a study on a page to be printed."""
     context = _study(study)
     if context["snapshot"].having("done"):
-        context["overview"] = study.ask_model("overview", learned.overview)
-        context["figure"] = Markup(_figure(study, "svg").decode().partition("<svg")[2])
+        overview = context["overview"] = study.ask_model("overview", learned.overview)
+        context["figure"] = _svg(figures.drawn(study, "svg"))
+        pairs = learned.pairs(context["snapshot"].space, overview)
+        context["contours"] = [(x, y, _svg(figures.drawn(study, "svg", x, y))) for x, y in pairs]
     return _page(request, "report.html", **context, now=datetime.now(UTC).timestamp())
 
 
@@ -91,7 +91,7 @@ def run_json(study: AStudy) -> Response:
 def figure(study: AStudy, kind: Literal["png", "svg", "pdf"]) -> Response:
     """The figure of a run: its results, and the model along each parameter."""
     media = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf"}[kind]
-    return _file(_figure(study, kind), media, f"{study.id}.{kind}")
+    return _file(figures.drawn(study, kind), media, f"{study.id}.{kind}")
 
 
 def error_page(request: Request, status: int, error: str) -> Response:
@@ -146,13 +146,9 @@ def _when(condition: dict[str, Any] | None) -> str:
     return f"{condition['parent']} = {', '.join(map(str, condition['values']))}"
 
 
-def _figure(study: Study, kind: str) -> bytes:
-    def draw(optimizer: Optimizer, snapshot: Snapshot) -> bytes:
-        out = io.BytesIO()
-        optimizer.plot().savefig(out, format=kind, dpi=150)
-        return out.getvalue()
-
-    return study.ask_model(("figure", kind), draw)
+def _svg(content: bytes) -> Markup:
+    """The drawing of an SVG file, as a part of a page."""
+    return Markup("<svg") + Markup(content.decode().partition("<svg")[2])
 
 
 def _file(content: str | bytes, media: str, name: str) -> Response:

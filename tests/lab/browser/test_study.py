@@ -1,8 +1,8 @@
 from pathlib import Path
 
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from amortes import Optimizer
+from amortes import Float, Optimizer
 from amortes.optimiser.table import as_csv
 from tests.lab.browser.conftest import PATIENCE, Lab, enter
 
@@ -26,10 +26,10 @@ def test_a_study_from_the_form_to_the_report(page: Page, lab: Lab, tmp_path: Pat
     page.get_by_label("Experiments at a time").fill("2")
     past = "Water (%)\tTime\tFlour\tHeight\n60,5\t4\trye\t7,5\n70\t10\twheat\t9\n"
     page.get_by_label("Paste them").fill(past)
-    page.get_by_role("button", name="Look at them").click()
+    page.get_by_role("button", name="Check them").click()
     expect(page.get_by_text("2 results understood.")).to_be_visible()
     assert unnamed(page) == []
-    page.get_by_role("button", name="Make the study").click()
+    page.get_by_role("button", name="Create the study").click()
 
     expect(page.get_by_role("heading", name="Bread & butter")).to_be_visible()
     file = lab.folder / "bread-butter" / "state.json"
@@ -95,14 +95,15 @@ def test_a_study_from_the_form_to_the_report(page: Page, lab: Lab, tmp_path: Pat
     page.get_by_role("link", name="Report to print").click()
     expect(page.get_by_role("heading", name="What was found")).to_be_visible()
     expect(page.locator(".report")).to_contain_text("Best result (trial 6)")
-    expect(page.locator(".figure svg")).to_be_visible()
+    expect(page.locator(".figure svg").first).to_be_visible()
+    expect(page.get_by_role("heading", name="Two parameters together")).to_be_visible()
     assert page.pdf()[:5] == b"%PDF-"
 
 
 def test_mistakes_are_explained_where_they_are_made(page: Page, lab: Lab) -> None:
     enter(page, lab)
     page.goto(f"{lab.origin}/new")
-    page.get_by_role("button", name="Make the study").click()
+    page.get_by_role("button", name="Create the study").click()
     expect(page.get_by_role("alert").first).to_contain_text("need your attention")
     expect(page.get_by_label("Name of the study")).to_be_focused()
     expect(page.get_by_label("Name of the study")).to_have_accessible_description(
@@ -111,21 +112,21 @@ def test_mistakes_are_explained_where_they_are_made(page: Page, lab: Lab) -> Non
     page.get_by_label("Name of the study").fill("Mistakes")
     fill_parameter(page, 1, "x", "10", "5")
     page.get_by_text("Limits between parameters").click()
-    page.get_by_role("button", name="Make the study").click()
+    page.get_by_role("button", name="Create the study").click()
     highest = page.get_by_label("Highest")
     expect(highest).to_be_focused()
     expect(highest).to_have_accessible_description(
         "The highest value must be above the lowest, which is 10."
     )
     highest.fill("ten")
-    page.get_by_role("button", name="Make the study").click()
+    page.get_by_role("button", name="Create the study").click()
     expect(highest).to_have_accessible_description("“ten” is not a number.")
     highest.fill("20")
     page.get_by_label("Formulas of limits").fill("x + y <= 3")
-    page.get_by_role("button", name="Make the study").click()
+    page.get_by_role("button", name="Create the study").click()
     expect(page.locator("#constraints-error")).to_contain_text("has y, but the parameters are x")
     page.get_by_label("Formulas of limits").fill("")
-    page.get_by_role("button", name="Make the study").click()
+    page.get_by_role("button", name="Create the study").click()
     expect(page.get_by_role("heading", name="Mistakes")).to_be_visible()
 
     page.get_by_role("button", name="Suggest").click()
@@ -144,7 +145,7 @@ def test_two_tabs_do_not_overwrite_each_other(context: BrowserContext, lab: Lab)
     first.get_by_label("Name of the study").fill("Conflict")
     fill_parameter(first, 1, "x", "0", "1")
     first.get_by_label("Experiments at a time").fill("3")
-    first.get_by_role("button", name="Make the study").click()
+    first.get_by_role("button", name="Create the study").click()
     first.get_by_role("button", name="Suggest").click()
     expect(first.locator(".trial")).to_have_count(3)
     second.goto(first.url)
@@ -168,6 +169,38 @@ def test_two_tabs_do_not_overwrite_each_other(context: BrowserContext, lab: Lab)
     tell(second, 2, "4.5")
     expect(second.get_by_text("Trial 2 is saved with 4.5.")).to_be_visible()
     assert [trial.value for trial in Optimizer.load(file).trials] == [1.5, 3.5, 4.5]
+
+
+def test_charts_leave_out_what_would_flatten_the_rest(page: Page, lab: Lab) -> None:
+    opt = Optimizer({"x": Float(0.5, 50, log=True), "y": Float(0, 1)})
+    for value in (3.0, 1.0, 1e30, 2.0, 2.5, 1.5):
+        opt.tell(opt.ask(), value)
+    opt.tell(opt.ask(), failed=True)
+    opt.save(lab.folder / "outlier.json")
+    enter(page, lab)
+    page.goto(f"{lab.origin}/studies/outlier.json")
+    expect(page.locator("#contour-gain .main-svg").first).to_be_visible()
+    for chart in ("convergence", "slice-0"):
+        low, high = page.evaluate(f"document.getElementById('{chart}').layout.yaxis.range")
+        assert -2 < low < 1
+        assert 3 < high < 6
+        expect(page.locator(f"#{chart}")).to_contain_text("1 result off the axis, up to 1e+30")
+    ticks = page.evaluate("document.getElementById('slice-0').layout.xaxis.ticktext")
+    assert ticks == ["0.5", "1", "2", "5", "10", "20", "50"]
+
+
+def test_a_finger_scrolls_and_does_not_zoom(browser: Browser, lab: Lab) -> None:
+    Optimizer({"x": Float(0, 1)}, start=[({"x": 0.5}, 1.0)]).save(lab.folder / "touch.json")
+    context = browser.new_context(
+        has_touch=True, is_mobile=True, viewport={"width": 820, "height": 1180}
+    )
+    page = context.new_page()
+    enter(page, lab)
+    page.goto(f"{lab.origin}/studies/touch.json")
+    expect(page.locator("#slice-0 .main-svg").first).to_be_visible()
+    assert page.evaluate("document.getElementById('slice-0').layout.dragmode") is False
+    assert page.evaluate("document.documentElement.scrollWidth") <= 820
+    context.close()
 
 
 def fill_parameter(page: Page, i: int, name: str, low: str, high: str, unit: str = "") -> None:

@@ -52,7 +52,9 @@ def test_ticks_are_in_order_and_do_not_touch(parameter: Parameter) -> None:
 def test_places_are_those_of_the_model() -> None:
     axis = ParameterAxis.of("lr", Float(1e-4, 1.0, log=True))
     assert [axis.place(10.0**e) for e in (-4, -2, 0)] == pytest.approx([0.0, 0.5, 1.0])
-    assert dict(zip(axis.ticks()[1], axis.ticks()[0], strict=True))["0.01"] == pytest.approx(0.5)
+    assert dict(zip(axis.ticks()[1], axis.ticks()[0], strict=True))["$10^{-2}$"] == pytest.approx(
+        0.5
+    )
     assert math.isnan(axis.place_in({}))
     assert axis.continuous
 
@@ -62,11 +64,14 @@ def test_places_are_those_of_the_model() -> None:
     [
         (Int(1, 8), "12345678"),
         (Int(1, 20, log=True), ["1", "2", "5", "10", "20"]),
-        (Int(10, 1_000_000, log=True), ["100", "$10^{4}$", "$10^{6}$"]),
-        (Float(0, 1e-300), ["0", "2e-301", "4e-301", "6e-301", "8e-301", "1e-300"]),
+        (Int(10, 1_000_000, log=True), ["$10^{2}$", "$10^{4}$", "$10^{6}$"]),
+        (Float(0, 1e-300), ["0", "2e−301", "4e−301", "6e−301", "8e−301", "1e−300"]),
         (Float(1e15, 1e15 + 2), ["1000000000000000", "1000000000000002"]),
-        (Float(-5, 10), ["-5", "0", "5", "10"]),
-        (Float(1e-5, 0.1, log=True), ["$10^{-5}$", "$10^{-4}$", "0.001", "0.01", "0.1"]),
+        (Float(-5, 10), ["−5", "0", "5", "10"]),
+        (Float(0, 90_000), ["0", "20000", "40000", "60000", "80000"]),
+        (Int(0, 10**6), ["0", "2e5", "4e5", "6e5", "8e5", "1e6"]),
+        (Float(1e-5, 1e-4, log=True), ["1e−5", "2e−5", "5e−5", "0.0001"]),
+        (Float(1e-5, 0.1, log=True), [f"$10^{{-{i}}}$" for i in range(5, 0, -1)]),
         (Categorical([True, None]), ["True", "None"]),
     ],
 )

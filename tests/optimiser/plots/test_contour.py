@@ -5,7 +5,7 @@ import pytest
 from matplotlib.collections import QuadMesh
 
 from amortes.nets.kernel import KernelNetwork
-from amortes.optimiser import Float, Optimizer
+from amortes.optimiser import Categorical, Float, Optimizer
 
 
 def test_cells_are_what_the_model_expects(opt: Optimizer) -> None:
@@ -20,6 +20,19 @@ def test_cells_are_what_the_model_expects(opt: Optimizer) -> None:
     assert np.asarray(widths.get_array())[2, 1] == pytest.approx(found.upper - found.lower)
 
 
+def test_cells_in_which_a_parameter_is_not_used_are_empty(network: KernelNetwork) -> None:
+    opt = Optimizer({"m": Categorical({"a": {"p": Float(0, 1)}, "b": {}})}, network=network)
+    for p in (0.2, 0.4, 0.6):
+        opt.tell({"m": "a", "p": p}, p)
+    opt.tell({"m": "b"}, 1.0)
+    figure = opt.plot.contour("m", "p")
+    cells = next(c for c in figure.axes[0].collections if isinstance(c, QuadMesh))
+    hidden = np.ma.getmaskarray(np.ma.asarray(cells.get_array()))
+    assert hidden[:, 1].all()
+    assert not hidden[:, 0].any()
+    assert "unused" in {text.get_text() for text in figure.legends[0].get_texts()}
+
+
 def test_what_is_marked(opt: Optimizer) -> None:
     figure = opt.plot.contour("width", "layers", style="dark")
     labels = {text.get_text() for text in figure.legends[0].get_texts()}
@@ -27,6 +40,20 @@ def test_what_is_marked(opt: Optimizer) -> None:
     assert figure.axes[0].get_xlabel() == "width"
     assert figure.axes[0].get_ylabel() == "layers"
     figure.savefig(io.BytesIO(), format="png", dpi=40)
+
+
+def test_results_far_off_are_marked_and_cut_off(network: KernelNetwork) -> None:
+    opt = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, network=network)
+    for i in range(8):
+        trial = opt.ask()
+        opt.tell(trial, 1e30 if i == 3 else trial["x"] + trial["y"])
+    figure = opt.plot.contour("x", "y")
+    assert "1 result above the axis, up to 1e+30" in {
+        text.get_text() for text in figure.legends[0].get_texts()
+    }
+    for ax in figure.axes[2:]:  # of the colours
+        assert ax.get_ylim()[1] < 10.0
+    assert figure.axes[0].collections[0].extend in ("max", "both")  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("values", [[1.0] * 4, [1.0, 2.0, 1e30, 3.0], [1e-6, 1e-3, 1.0, 1e3]])

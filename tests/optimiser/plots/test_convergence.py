@@ -52,6 +52,8 @@ def test_no_trials() -> None:
     figure = draw_convergence(View([], SPACE, True, STYLES["light"]))
     figure.draw_without_rendering()
     assert figure.axes[0].get_title(loc="left") == "0 results"
+    one = draw_convergence(View([Trial(0, {}, "done", 1.0)], SPACE, True, STYLES["light"]))
+    assert one.axes[0].get_title(loc="left") == "1 result"
 
 
 def test_the_recommended_config(opt: Optimizer) -> None:

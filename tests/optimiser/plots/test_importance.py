@@ -17,4 +17,5 @@ def test_many_and_none() -> None:
     (ax,) = draw_importance(shares, STYLES["dark"]).axes
     assert len(ax.patches) == MOST + 1
     assert ax.get_yticklabels()[-1].get_text() == "20 others"
-    draw_importance({"x": 0.0}, STYLES["light"]).draw_without_rendering()
+    (ax,) = draw_importance({"x": 0.0, "y": 0.0}, STYLES["light"]).axes
+    assert ax.get_xlim() == (0.0, 1.0)

@@ -5,6 +5,7 @@ from matplotlib.collections import LineCollection
 from amortes.errors import DataError
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import Categorical, Float, Optimizer
+from amortes.optimiser.plots.parallel import UNUSED
 
 
 def test_a_line_for_each_trial(opt: Optimizer) -> None:
@@ -39,7 +40,7 @@ def test_nothing_to_draw(network: KernelNetwork) -> None:
         Optimizer({"x": Float(0, 1)}, network=network).plot.parallel()
 
 
-def test_lines_pass_parameters_that_a_config_does_not_have(network: KernelNetwork) -> None:
+def test_lines_pass_below_parameters_that_a_config_does_not_have(network: KernelNetwork) -> None:
     space = {"m": Categorical({"a": {"p": Float(0, 1)}, "b": {}}), "x": Float(0, 1)}
     opt = Optimizer(space, network=network)
     opt.tell({"m": "b", "x": 0.25}, 1.0)
@@ -48,4 +49,6 @@ def test_lines_pass_parameters_that_a_config_does_not_have(network: KernelNetwor
     lines = next(c for c in figure.axes[0].collections if isinstance(c, LineCollection))
     long, short = lines.get_segments()
     assert np.asarray(long).tolist() == [[0.0, 0.25], [1.0, 0.5], [2.0, 0.75]]
-    assert np.asarray(short).tolist() == [[0.0, 0.75], [2.0, 0.25]]
+    assert np.asarray(short).tolist() == [[0.0, 0.75], [1.0, UNUSED], [2.0, 0.25]]
+    assert [t.get_text() for t in figure.axes[0].texts].count("unused") == 1
+    assert figure.axes[0].get_ylim()[0] < UNUSED < 0

@@ -28,6 +28,16 @@ def test_legends_are_inside_the_figure_and_cover_no_axes(count: int) -> None:
     assert box.y1 <= picture.bbox.y1
 
 
+def test_legends_are_read_line_by_line() -> None:
+    picture = Picture(4.0, 3.0, STYLES["light"])
+    picture.legend_above([Line2D([], [], label=f"the entry {i}") for i in range(7)])
+    assert picture.get_figheight() > 3.0
+    picture.draw_without_rendering()
+    boxes = [(t.get_text(), t.get_window_extent()) for t in picture.legends[0].get_texts()]
+    boxes.sort(key=lambda entry: (-round(entry[1].y0), entry[1].x0))
+    assert [text for text, _ in boxes] == [f"the entry {i}" for i in range(7)]
+
+
 def test_no_legend_of_nothing() -> None:
     picture = Picture(2.0, 1.0, STYLES["light"])
     picture.legend_above([])

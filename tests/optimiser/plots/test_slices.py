@@ -17,6 +17,15 @@ def test_the_line_is_what_the_model_expects(opt: Optimizer) -> None:
     assert np.asarray(dashed)[0] == pytest.approx(parameter.encode(opt.recommend().config["lr"])[0])
 
 
+def test_the_line_goes_through_the_recommended_config(opt: Optimizer) -> None:
+    (ax,) = opt.plot.slices("lr").axes
+    x, median = ax.lines[0].get_data()
+    found = opt.recommend()
+    at = np.asarray(x) == opt.space.free["lr"].encode(found.config["lr"])[0]
+    assert np.asarray(median)[at] == pytest.approx(opt.predict(found.config).median)
+    assert (np.diff(np.asarray(x)) > 0).all()
+
+
 def test_a_panel_for_each_parameter(opt: Optimizer) -> None:
     figure = opt.plot.slices(style="dark")
     assert [ax.get_xlabel() for ax in figure.axes] == ["lr", "layers", "width", "act"]

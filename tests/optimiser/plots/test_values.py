@@ -57,6 +57,15 @@ def test_any_values_have_an_axis(values: list[float]) -> None:
     figure.draw_without_rendering()
 
 
+def test_small_differences_fill_the_axis_and_constants_are_in_its_middle() -> None:
+    scale = ValueScale.of([1000.0, 1000.0 + 1e-7], maximise=False)
+    assert scale.limits == pytest.approx((1000.0 - 6e-9, 1000.0 + 1.06e-7), abs=1e-12)
+    for value in (7.0, -7.0, 0.0):
+        low, high = ValueScale.of([value] * 3, maximise=False).limits
+        assert (low + high) / 2 == pytest.approx(value)
+        assert 2.0 < high - low < 6.0
+
+
 def test_room_for_predictions_but_not_for_any() -> None:
     scale = ValueScale.of([1.0, 2.0], maximise=False).including([0.5, 2.2], [1e20, np.nan])
     assert (scale.low, scale.high) == (0.5, 2.2)

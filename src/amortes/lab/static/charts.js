@@ -13,8 +13,10 @@ async function draw(place, traces, look) {
   await Plotly.react(place, traces, look, OPTIONS);
 }
 
-// Nothing leaves this machine: Plotly would offer to upload a chart.
-const OPTIONS = { displaylogo: false, responsive: true, plotlyServerURL: "", modeBarButtonsToRemove: ["sendChartToCloud", "select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg" } };
+// A finger scrolls the page; a mouse zooms, and a double click shows everything again.
+const TOUCH = matchMedia("(hover: none)").matches;
+// Of the buttons only the camera: Plotly would offer to upload a chart, and each is a stop for Tab.
+const OPTIONS = { displaylogo: false, responsive: true, plotlyServerURL: "", modeBarButtons: [["toImage"]], toImageButtonOptions: { format: "svg" } };
 
 function resolved(name) {
   // light-dark() is resolved where a colour is used.
@@ -31,9 +33,9 @@ function theme() {
 }
 
 function layout(t, more = {}) {
-  const axis = { gridcolor: t.grid, zeroline: false, linecolor: t.grid, automargin: true, title: { standoff: 6 } };
+  const axis = { fixedrange: TOUCH, gridcolor: t.grid, zeroline: false, linecolor: t.grid, automargin: true, title: { standoff: 6 } };
   const { xaxis, yaxis, ...rest } = more;
-  return { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: t.ink, family: "system-ui, sans-serif", size: 12 }, margin: { l: 48, r: 12, t: 12, b: 40 }, showlegend: false, hovermode: "closest", ...rest, xaxis: { ...axis, ...xaxis }, yaxis: { ...axis, ...yaxis } };
+  return { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: t.ink, family: "system-ui, sans-serif", size: 12 }, margin: { l: 48, r: 12, t: 12, b: 40 }, showlegend: false, hovermode: "closest", dragmode: TOUCH ? false : "zoom", modebar: { bgcolor: "rgba(0,0,0,0)", color: t.muted, activecolor: t.accent }, ...rest, xaxis: { ...axis, ...xaxis }, yaxis: { ...axis, ...yaxis } };
 }
 
 const titled = (study) => (study.unit ? `${study.value} (${study.unit})` : study.value);
@@ -41,6 +43,38 @@ const named = (study, name) => (study.units[name] ? `${name} (${study.units[name
 const faded = (rgb, alpha) => rgb.replace(/^rgb\(([^)]*)\)$/, `rgba($1, ${alpha})`);
 // Names are text, never markup.
 const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+
+// Ticks of a logarithmic axis: powers of ten, over few decades 2 and 5 times these, too.
+function logTicks(values) {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const decades = Math.log10(high / low);
+  if (decades > 6) return {};
+  const ticks = [];
+  for (let e = Math.floor(Math.log10(low)); e <= Math.log10(high); e++) for (const f of decades > 3 ? [1] : [1, 2, 5]) ticks.push(f * 10 ** e);
+  const inside = ticks.filter((v) => v >= low * (1 - 1e-9) && v <= high * (1 + 1e-9));
+  return { tickvals: inside, ticktext: inside.map((v) => show(v)) };
+}
+
+// The axis of the results: logarithmic over decades, and without any so bad that the others would
+// look alike, as in the figures of `opt.plot`.
+export function valueAxis(values, goal) {
+  const decades = (some) => Math.min(...some) > 0 && Math.max(...some) >= 100 * Math.min(...some);
+  const wide = decades(values);
+  const sign = goal === "maximize" ? -1 : 1;
+  const badness = (v) => sign * (wide ? Math.log10(v) : v);
+  const sorted = [...values].sort((a, b) => badness(a) - badness(b));
+  const worse = sorted.map(badness);
+  const usual = worse[Math.floor((3 * (worse.length - 1)) / 4)];
+  const spread = usual - worse[0] || (worse.find((v) => v > usual) ?? usual) - usual;
+  const shown = sorted.filter((v) => badness(v) <= usual + (wide ? Math.max(2 * spread, 3) : 20 * spread));
+  const beyond = sorted.length - shown.length;
+  const log = decades(shown);
+  const type = log ? "log" : "linear";
+  if (beyond === 0) return { type, note: "" };
+  const [low, high] = [Math.min(...shown), Math.max(...shown)].map((v) => (log ? Math.log10(v) : v));
+  const room = 0.3 * (high - low) || 1;
+  return { type, range: [low - room, high + room], note: `${beyond} ${beyond === 1 ? "result" : "results"} off the axis, ${sign < 0 ? "down" : "up"} to ${show(sorted.at(-1), 3)}` };
+}
 
 export function drawResults(study) {
   const t = theme();
@@ -52,13 +86,16 @@ export function drawResults(study) {
   const numbers = done.map((trial) => trial.number);
   const predicted = done.filter((trial) => trial.predicted && trial.predicted.median !== null);
   const failed = study.trials.filter((trial) => trial.status === "failed");
+  const { note, ...scale } = valueAxis(done.map((trial) => trial.value), study.goal);
   draw("convergence", [
     { x: predicted.map((p) => p.number), y: predicted.map((p) => p.predicted.median), mode: "markers", name: "expected", marker: { color: faded(t.accent, 0.45), size: 5, symbol: "square" }, error_y: { type: "data", symmetric: false, array: predicted.map((p) => p.predicted.upper - p.predicted.median), arrayminus: predicted.map((p) => p.predicted.median - p.predicted.lower), color: faded(t.accent, 0.45), thickness: 5, width: 0 }, hovertemplate: "trial %{x}: expected %{y:.4g}<extra></extra>" },
     { x: numbers, y: so_far, mode: "lines", line: { shape: "hv", color: t.good, width: 2 }, name: "best so far", hovertemplate: "best %{y:.4g}<extra></extra>" },
     { x: numbers, y: done.map((trial) => trial.value), mode: "markers", name: "result", marker: { color: t.ink, size: 7 }, hovertemplate: "trial %{x}: %{y:.4g}<extra></extra>" },
-    { x: failed.map((trial) => trial.number), y: failed.map(() => so_far.at(-1)), mode: "markers", name: "failed", marker: { color: t.bad, symbol: "x", size: 8 }, hovertemplate: "trial %{x} failed<extra></extra>" },
-  ], layout(t, { showlegend: true, legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, font: { size: 11 } }, margin: { l: 48, r: 12, t: 34, b: 40 }, xaxis: { title: { text: "trial" }, tickformat: "d" }, yaxis: { title: { text: plain(titled(study)) } } }));
+    { x: failed.map((trial) => trial.number), y: failed.map(() => 0.03), yaxis: "y2", mode: "markers", name: "failed", marker: { color: t.bad, symbol: "x", size: 8 }, hovertemplate: "trial %{x} failed<extra></extra>" },
+  ], layout(t, { showlegend: true, legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, font: { size: 11 } }, margin: { l: 48, r: 12, t: 34, b: 40 }, xaxis: { title: { text: "trial" }, tickformat: "d" }, yaxis: { title: { text: plain(titled(study)) }, ...scale }, yaxis2: { overlaying: "y", range: [0, 1], visible: false, fixedrange: true }, annotations: noted(t, note) }));
 }
+
+const noted = (t, text) => (text ? [{ text, xref: "paper", yref: "paper", x: 1, y: 1, showarrow: false, font: { color: t.muted, size: 11 } }] : []);
 
 export function drawOverview(study, overview) {
   const t = theme();
@@ -70,7 +107,7 @@ export function drawOverview(study, overview) {
     element("p", "config", ...Object.entries(r.config).filter(([name]) => study.space.parameters[name].type !== "fixed").map(([name, value]) => element("span", "", `${name} `, element("b", "", show(value)), ` ${study.units[name] || ""}`))),
     element("p", "muted", `expected; a result there will be between ${show(r.lower, 3)} and ${show(r.upper, 3)} with ${Math.round(100 * r.level)} % probability`),
   );
-  const verdict = { yes: "Yes", maybe: "Perhaps", no: "Hardly" }[overview.worth];
+  const verdict = { yes: "Yes", maybe: "Perhaps", no: "Probably not" }[overview.worth];
   document.getElementById("worth").replaceChildren(element("p", "big", verdict), element("p", "", overview.worth_text));
   document.getElementById("cautions").replaceChildren(...overview.cautions.map((text) => element("p", "banner", `Note: ${text}`)));
   const names = Object.keys(overview.importance).reverse();
@@ -80,6 +117,7 @@ export function drawOverview(study, overview) {
 
 export function drawSlices(study, { panels, results, numbers, centre }) {
   const t = theme();
+  const { note, ...scale } = valueAxis(results, study.goal);
   // All places first: a chart takes the width that it finds.
   panels.forEach((panel, i) => {
     if (document.getElementById(`slice-${i}`)) return;
@@ -105,8 +143,9 @@ export function drawSlices(study, { panels, results, numbers, centre }) {
       { x: told, y: results, mode: "markers", marker: { color: t.ink, size: 5, opacity: 0.45 }, name: "results", text: numbers, hovertemplate: "trial %{text}: %{y:.4g}<extra></extra>" },
       panel.axis === "category" ? { ...gain, type: "bar", marker: { color: faded(t.good, 0.7) } } : { ...gain, mode: "lines", fill: "tozeroy", line: { color: t.good, width: 1.5 }, fillcolor: faded(t.good, 0.2) },
     ], layout(t, {
-      xaxis: { type: panel.axis, anchor: "y2" },
-      yaxis: { domain: [0.32, 1], title: { text: plain(study.unit || study.value) } },
+      xaxis: { type: panel.axis, anchor: "y2", ...(panel.axis === "log" ? logTicks(panel.values) : {}) },
+      yaxis: { domain: [0.32, 1], title: { text: plain(study.unit || study.value) }, ...scale },
+      annotations: noted(t, note),
       yaxis2: { domain: [0, 0.22], gridcolor: t.grid, zeroline: false, rangemode: "tozero", showticklabels: false, title: { text: "gain", font: { size: 11 } } },
       shapes: [{ type: "line", x0: here, x1: here, yref: "paper", y0: 0, y1: 1, line: { color: t.good, width: 1, dash: "dash" } }],
     }));
@@ -115,7 +154,7 @@ export function drawSlices(study, { panels, results, numbers, centre }) {
 
 export function drawContour(study, pair) {
   const t = theme();
-  const axis = ({ axis: type, values, name }) => ({ type, title: { text: plain(named(study, name)) }, ...(type === "category" ? { categoryarray: values.map(plain), categoryorder: "array" } : {}) });
+  const axis = ({ axis: type, values, name }) => ({ type, title: { text: plain(named(study, name)) }, ...(type === "category" ? { categoryarray: values.map(plain), categoryorder: "array" } : type === "log" ? logTicks(values) : {}) });
   const on = (part, value) => (value === undefined ? null : part.axis === "category" ? plain(value) : value);
   const smooth = pair.x.axis !== "category" && pair.y.axis !== "category" && pair.x.values.length > 8 && pair.y.values.length > 8;
   const marks = ["done", "pending"].map((status) => ({
@@ -126,9 +165,12 @@ export function drawContour(study, pair) {
     marker: status === "done" ? { color: "#fff", size: 6, line: { color: "#222", width: 1 } } : { color: "#F0E442", size: 10, symbol: "diamond", line: { color: "#222", width: 1 } },
   }));
   const star = { mode: "markers", type: "scatter", x: [on(pair.x, pair.centre[pair.x.name])], y: [on(pair.y, pair.centre[pair.y.name])], marker: { symbol: "star", size: 13, color: "#D55E00", line: { color: "#fff", width: 1 } }, hovertemplate: "recommended<extra></extra>" };
+  const { type, range } = valueAxis(study.trials.filter((trial) => trial.value !== null).map((trial) => trial.value), study.goal);
+  const limits = type === "linear" && range ? { median: range, half_width: [0, range[1] - range[0]] } : {};
   for (const [kind, scale] of [["median", "Viridis"], ["half_width", "Cividis"], ["gain", "YlGnBu"]]) {
     const z = pair[kind].map((row, i) => row.map((value, j) => (pair.allowed[i][j] === null ? null : value)));
-    const surface = { type: smooth ? "contour" : "heatmap", x: pair.x.values.map((v) => on(pair.x, v)), y: pair.y.values.map((v) => on(pair.y, v)), z, colorscale: scale, reversescale: kind === "gain" || (kind === "median" && study.goal === "minimize"), contours: { coloring: "heatmap" }, line: { width: 0.6, color: "rgba(255,255,255,.5)" }, ncontours: 12, colorbar: { thickness: 10, outlinewidth: 0, tickfont: { size: 10 } }, hovertemplate: "%{x}, %{y}: %{z:.4g}<extra></extra>" };
+    const [zmin, zmax] = limits[kind] ?? [];
+    const surface = { zmin, zmax, zauto: zmin === undefined, type: smooth ? "contour" : "heatmap", x: pair.x.values.map((v) => on(pair.x, v)), y: pair.y.values.map((v) => on(pair.y, v)), z, colorscale: scale, reversescale: kind === "gain" || (kind === "median" && study.goal === "minimize"), contours: { coloring: "heatmap" }, line: { width: 0.6, color: "rgba(255,255,255,.5)" }, ncontours: 12, colorbar: { thickness: 10, outlinewidth: 0, tickfont: { size: 10 } }, hovertemplate: "%{x}, %{y}: %{z:.4g}<extra></extra>" };
     draw(`contour-${kind}`, [surface, ...marks, star], layout(t, { xaxis: axis(pair.x), yaxis: axis(pair.y) }));
   }
 }

@@ -86,5 +86,7 @@ export function busy(button, work) {
 
 export function show(value, digits = 4) {
   if (typeof value !== "number") return String(value);
-  return Number(value.toPrecision(digits)).toLocaleString("en", { maximumSignificantDigits: digits, useGrouping: false }).replace("-", "−");
+  const [size, rounded] = [Math.abs(value), Number(value.toPrecision(digits))];
+  if (size >= 1e12 || (size > 0 && size < 1e-4) || (size >= 1e6 && !Number.isInteger(value))) return rounded.toExponential().replace("-", "−");
+  return rounded.toLocaleString("en", { maximumSignificantDigits: digits, useGrouping: false }).replace("-", "−");
 }

@@ -5,6 +5,7 @@ any size can be drawn.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +26,8 @@ EVERY = (1, 2, 3, 5, 10, 20, 50, 100, 200)
 """Decades between two ticks."""
 FEW = 8
 """Values that all have a tick."""
-LETTERS = 11.0
+MINUS = "\N{MINUS SIGN}"
+LETTERS = 10.5
 """Letters of tick labels in an inch."""
 
 
@@ -159,20 +161,19 @@ def _log_ticks(low: float, high: float) -> tuple[list[float], list[float]]:
 
 def tick_labels(values: Sequence[Any], *, log: bool) -> list[str]:
     """Numbers at ticks, with as many digits as tell them apart; long powers of ten as such."""
+    exponents = [math.log10(value) for value in values] if log else []
+    if max(map(abs, exponents), default=0) > 3.5 and all(
+        abs(e - round(e)) < 1e-9 for e in exponents
+    ):
+        return [f"$10^{{{round(e)}}}$" for e in exponents]
     texts: list[str] = []
-    for digits in (4, 6, 9, 12, 17):
-        texts = [f"{value:.{digits}g}".replace("e+", "e") for value in values]
+    for digits in (5 if max(map(abs, values)) < 1e5 else 4, 6, 9, 12, 17):
+        texts = [re.sub(r"e\+?(-?)0*", r"e\1", f"{value:.{digits}g}") for value in values]
         if len(set(texts)) == len(texts):
             break
-    if not log:
-        return texts
-    exponents = [math.log10(value) for value in values]
-    return [
-        f"$10^{{{round(e)}}}$" if abs(e) > 3.5 and abs(e - round(e)) < 1e-9 else text
-        for e, text in zip(exponents, texts, strict=True)
-    ]
+    return [text.replace("-", MINUS) for text in texts]
 
 
 def _drawn(text: str) -> str:
     """What is seen of a label."""
-    return "10-5" if text.startswith("$10") else text
+    return "10-5" if text.startswith("$10") else text.replace(MINUS, "--")  # as wide

@@ -3,8 +3,10 @@
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator
 
 from amortes.optimiser.plots.axis import ParameterAxis
@@ -18,6 +20,13 @@ GRID, FINE = 48, 80
 """Values along a continuous axis; if the other has only a few values."""
 WIDTH = 4.4
 BANDS = 16
+EXTEND = {
+    (False, False): "neither",
+    (True, False): "min",
+    (False, True): "max",
+    (True, True): "both",
+}
+"""Ends of a bar of colours that have an arrow, if values below or above are cut off."""
 HATCHES = STYLES["dark"].infeasible
 """Seen on all colours of the surfaces."""
 
@@ -30,18 +39,25 @@ def draw_contour(view: View, x: str, y: str) -> Picture:
     configs = [view.varied({x: a, y: b}) for b in rows for a in columns]
     low, middle, high = (part.reshape(len(rows), -1) for part in view.band(configs))
     allowed = view.allowed(configs).reshape(len(rows), -1)
+    unused = np.array([x not in c or y not in c for c in configs]).reshape(len(rows), -1)
     along = np.array([axes[0].place(value) for value in columns])
     where = along, np.array([axes[1].place(value) for value in rows])
     picture = Picture(2 * WIDTH + 0.6, 4.3, view.style)
-    widths = ValueScale.of((high - low).ravel().tolist(), maximise=False)
+    width = high - low
+    if view.scale.beyond:  # far off they are as wide as the worst results are bad
+        width = np.minimum(width, view.scale.limits[1] - view.scale.limits[0])
+    widths = ValueScale.of(width.ravel().tolist(), maximise=False)
     legend: list[Artist] = []
     panels = (
-        ("median", *view.scale.within(middle), "viridis" if view.maximise else "viridis_r"),
-        (f"width of the {LEVEL:.0%} interval", *widths.within(high - low), "cividis"),
+        ("median", middle, view.scale, "viridis" if view.maximise else "viridis_r"),
+        (f"width of the {LEVEL:.0%} interval", high - low, widths, "cividis"),
     )
-    for ax, (title, Z, scale, cmap) in zip(picture.subplots(1, 2), panels, strict=True):
+    for ax, (title, found, whole, cmap) in zip(picture.subplots(1, 2), panels, strict=True):
         dress(ax, view.style, grid=None)
-        drawn = _surface(ax, axes, where, Z, scale, cmap)
+        Z, scale = whole.within(found)
+        Z = np.ma.masked_array(Z, unused)
+        cut = bool((found < scale.low).any()), bool((found > scale.high).any())
+        drawn = _surface(ax, axes, where, Z, scale, cmap=cmap, extend=EXTEND[cut])
         ticks = LogLocator(numticks=8) if scale.log else None
         written = LogFormatterSciNotation() if scale.log else None
         bar = picture.colorbar(drawn, ax=ax, shrink=0.95, pad=0.02, ticks=ticks, format=written)
@@ -53,6 +69,10 @@ def draw_contour(view: View, x: str, y: str) -> Picture:
             shade = ax.contourf(*where, ~allowed, [0.5, 1.5], colors="none", hatches=["////"])
             shade.set(edgecolor=HATCHES, linewidth=0.0)
             legend.append(hatched(HATCHES, label="violates a constraint"))
+        if unused.any():
+            frame = Rectangle((0, 0), 1, 1, facecolor="none", edgecolor=view.style.text, lw=0.6)
+            frame.set_label("unused")
+            legend.append(frame)
         legend += _marks(ax, view, *axes)
         axes[0].apply(ax, width=WIDTH - 0.8)
         axes[1].apply(ax, width=WIDTH, vertical=True)
@@ -74,20 +94,26 @@ def _surface(
     where: tuple[np.ndarray, np.ndarray],
     Z: np.ndarray,
     scale: ValueScale,
+    *,
     cmap: str,
+    extend: str,
 ) -> Any:
     """Bands of colour between continuous axes, cells if one of them has few values."""
     if all(axis.continuous for axis in axes):
-        return ax.contourf(*where, Z, levels=_levels(scale), norm=scale.norm(), cmap=cmap)
-    return ax.pcolormesh(*map(_edges, where), Z, norm=scale.norm(), cmap=cmap, rasterized=True)
+        look = {"levels": _levels(scale), "extend": extend}
+        bands = ax.contourf(*where, Z, norm=scale.norm(), cmap=cmap, **look)
+        bands.set(edgecolor="face", linewidth=0.4)  # else SVG and PDF have gaps between them
+        return bands
+    colours = colormaps[cmap].copy()
+    colours.colorbar_extend = extend  # type: ignore[assignment]
+    return ax.pcolormesh(*map(_edges, where), Z, norm=scale.norm(), cmap=colours, rasterized=True)
 
 
 def _levels(scale: ValueScale) -> Any:
     """Where one band of colour ends and the next begins."""
-    low, high = (scale.low, scale.high) if scale.high > scale.low else scale.limits
     if scale.log:
-        return np.geomspace(low, high, BANDS)
-    return MaxNLocator(nbins=BANDS).tick_values(low, high)
+        return np.geomspace(scale.low, scale.high, BANDS)
+    return MaxNLocator(nbins=BANDS).tick_values(scale.low, scale.high)
 
 
 def _edges(places: np.ndarray) -> np.ndarray:
@@ -97,23 +123,30 @@ def _edges(places: np.ndarray) -> np.ndarray:
 
 def _marks(ax: Axes, view: View, x: ParameterAxis, y: ParameterAxis) -> list[Artist]:
     """The trials and the recommended config."""
-    style = view.style
-    kinds: list[tuple[str, list[Config], dict[str, Any]]] = [
-        ("result", [t.config for t in view.done], {"marker": "o", "s": 16, "color": "#ffffff"}),
-        ("failed", [t.config for t in view.failed], {"marker": "X", "s": 34}),
-        ("infeasible", [t.config for t in view.infeasible], {"marker": "P", "s": 34}),
-        ("recommended", [view.centre], {"marker": "*", "s": 190}),
+    style, scale = view.style, view.scale
+    near, far = list[Config](), list[Config]()
+    for trial, shown in zip(view.done, scale.shown(view.values), strict=True):
+        (near if shown else far).append(trial.config)
+    white, beyond = "#ffffff", scale.note if far else ""
+    kinds = [
+        ("result", near, white, "o", 16),
+        (beyond, far, white, "v" if view.maximise else "^", 26),
+        ("failed", [t.config for t in view.failed], style.failed, "X", 34),
+        ("infeasible", [t.config for t in view.infeasible], style.infeasible, "P", 34),
+        ("recommended", [view.centre], style.recommended, "*", 190),
     ]
     return [
         ax.scatter(
             [x.place_in(config) for config in configs],
             [y.place_in(config) for config in configs],
+            s=size,
+            color=colour,
+            marker=marker,
             label=name,
             zorder=3 + (name == "recommended"),
-            edgecolor="#ffffff" if name == "recommended" else "#222222",
+            edgecolor=white if name == "recommended" else "#222222",
             lw=0.8,
-            **{"color": getattr(style, name), **look},
         )
-        for name, configs, look in kinds
+        for name, configs, colour, marker, size in kinds
         if configs
     ]

@@ -64,8 +64,9 @@ def add_convergence(ax: Axes, view: View) -> list[Artist]:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=10))
     ax.set_xlabel("trial")
     ax.set_ylabel("value")
-    counts = ((values, "results"), (view.failed, "failed"), (view.infeasible, "infeasible"))
-    said = [f"{len(some)} {name}" for some, name in counts if some or name == "results"]
+    counts = ((view.failed, "failed"), (view.infeasible, "infeasible"))
+    said = [f"{len(values)} result{'' if len(values) == 1 else 's'}"]
+    said += [f"{len(some)} {name}" for some, name in counts if some]
     ax.set_title(", ".join(said), loc="left", fontsize="medium")
     return legend
 

@@ -4,11 +4,13 @@ Both shrink as a run converges; once little is expected of any trial it is time 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from amortes.errors import DataError
 from amortes.optimiser.explanation import Explanation
 from amortes.optimiser.plots.picture import Picture
 from amortes.optimiser.plots.style import Style, dress
@@ -28,13 +30,18 @@ LOOKS = {
 def draw_gain(explanations: Sequence[Explanation], style: Style) -> Picture:
     """The figure; explanations without a model are left out."""
     known = [e for e in explanations if e.information is not None and e.trial is not None]
+    if not known:
+        raise DataError(
+            "nothing was expected of any trial yet: there was no result when they began."
+        )
     picture = Picture(8.0, 4.8, style)
     above, below = picture.subplots(2, 1, sharex=True)
-    _panel(above, known, [float(e.information or 0.0) for e in known], style)
+    _panel(above, known, [float(e.information or 0.0) for e in known], style, log=False)
     above.set_ylabel("information (nats)")
     _panel(below, known, [float(e.improvement or 0.0) for e in known], style)
     below.set_ylabel("improvement")
     below.set_xlabel("trial")
+    below.set_xlim(-0.5, max(e.trial.number for e in known if e.trial) + 0.5)
     below.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=10))
     above.set_title("expected of each trial when it was asked for", loc="left", fontsize="medium")
     legend = [*above.get_legend_handles_labels()[0], *below.get_legend_handles_labels()[0]]
@@ -44,13 +51,20 @@ def draw_gain(explanations: Sequence[Explanation], style: Style) -> Picture:
 
 
 def _panel(
-    ax: Axes, explanations: Sequence[Explanation], gains: Sequence[float], style: Style
+    ax: Axes,
+    explanations: Sequence[Explanation],
+    gains: Sequence[float],
+    style: Style,
+    *,
+    log: bool = True,
 ) -> None:
+    """Draw the gains of trials; on a logarithmic axis, if it may be one and they span decades."""
     dress(ax, style)
     x = [e.trial.number for e in explanations if e.trial is not None]
     usual = ValueScale.of(gains, maximise=False)
     y = np.maximum(gains, SMALLEST * usual.high)
     scale = ValueScale.of(y.tolist(), maximise=False)
+    scale = replace(scale, log=scale.log and log)
     shown = scale.shown(y.tolist())
     ax.plot(x, np.where(shown, y, np.nan), color=style.faint, lw=1.2, zorder=1)
     for kind, (name, marker, colour) in LOOKS.items():

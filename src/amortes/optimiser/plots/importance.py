@@ -24,7 +24,7 @@ def draw_importance(shares: Mapping[str, float], style: Style) -> Picture:
     ax.set_yticks(range(len(names)), names)
     ax.tick_params(axis="y", length=0)
     ax.invert_yaxis()
-    ax.set_xlim(0.0, max(1.12 * max(sizes), 0.01))
+    ax.set_xlim(0.0, 1.12 * max(sizes) or 1.0)
     ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     ax.set_xlabel("share in the variation of the expected value")
     return picture

@@ -24,6 +24,8 @@ WIDTH = 1.5
 """Inches between two parameters."""
 TICKS = 7
 """Labels at an axis."""
+UNUSED = -0.08
+"""Where lines cross the axis of a parameter that their config does not have."""
 
 
 def draw_parallel(view: View, names: Sequence[str]) -> Picture:
@@ -52,7 +54,9 @@ def draw_parallel(view: View, names: Sequence[str]) -> Picture:
             _lines(ax, axes, trials, colors=colour, lw=0.9, ls="--", zorder=3)
             legend.append(Line2D([], [], color=colour, lw=0.9, ls="--", label=name))
     if scale.beyond:
-        legend.append(Line2D([], [], color="none", label=scale.note.replace("axis", "colours")))
+        note = scale.note.replace("axis", "colours")
+        worst = colours.cmap(0.0 if view.maximise else 1.0)
+        legend.append(Line2D([], [], color=worst, label=note))
     _label_axes(ax, axes, view)
     bar = picture.colorbar(colours, ax=ax, pad=0.01, fraction=0.05)
     bar.set_label("value", color=view.style.text)
@@ -79,12 +83,11 @@ def every_choice(name: str, parameter: Parameter) -> ParameterAxis:
 def _lines(
     ax: Axes, axes: Sequence[ParameterAxis], trials: Sequence[Trial], **look: object
 ) -> LineCollection:
-    """A line for each trial; it passes parameters that its config does not have."""
+    """A line for each trial; it passes below parameters that its config does not have."""
     paths = []
     for trial in trials:
         places = [axis.place_in(trial.config) for axis in axes]
-        path = np.column_stack([np.arange(len(axes)), places])
-        paths.append(path[np.isfinite(path[:, 1])])
+        paths.append(np.column_stack([np.arange(len(axes)), np.nan_to_num(places, nan=UNUSED)]))
     drawn = LineCollection(paths, **look)  # type: ignore[arg-type]
     ax.add_collection(drawn)
     return drawn
@@ -96,7 +99,8 @@ def _label_axes(ax: Axes, axes: Sequence[ParameterAxis], view: View) -> None:
         ax.axvline(i, color=view.style.text, lw=0.8, zorder=1)
         places, labels, _ = axis.ticks()
         every = max(1, -(-len(places) // TICKS))
-        for place, text in list(zip(places, labels, strict=True))[::every]:
+        texts = list(zip(places, labels, strict=True))[::every]
+        for place, text in texts + [(UNUSED, "unused")] * (axis.name in view.space.conditions):
             ax.text(
                 i + 0.04,
                 place,
@@ -115,7 +119,8 @@ def _label_axes(ax: Axes, axes: Sequence[ParameterAxis], view: View) -> None:
         ha="right" if crowded else "center",
     )
     ax.set_xlim(-0.1, len(axes) - 0.7)
-    ax.set_ylim(-0.03, 1.03)
+    conditional = any(axis.name in view.space.conditions for axis in axes)
+    ax.set_ylim((UNUSED if conditional else 0.0) - 0.03, 1.03)
     ax.set_yticks([])
     ax.spines[["left", "bottom"]].set_visible(False)
     ax.tick_params(axis="x", length=0)

@@ -1,7 +1,6 @@
-"""A figure that notebooks show, with its legend beside the axes."""
+"""A figure that notebooks show, with its legend above the axes."""
 
 import io
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,8 @@ from amortes.optimiser.text import printable
 
 LETTERS = 14.0
 """Letters of a legend in an inch."""
+LINE = 0.19
+"""Inches of a line of a legend."""
 
 
 class Picture(Figure):
@@ -23,15 +24,19 @@ class Picture(Figure):
         self.style = style
 
     def legend_above(self, handles: Sequence[Artist]) -> None:
-        """A legend above all axes, where it covers nothing; the first of equal labels."""
+        """A legend above all axes, where it covers nothing; the first of equal labels.
+
+        It is read line by line, and the figure is made higher for all lines but the first.
+        """
         by_label = {str(handle.get_label()): handle for handle in reversed(handles)}
         chosen = [handle for handle in dict.fromkeys(handles) if handle in by_label.values()]
         if not chosen:
             return
         widths = [len(str(handle.get_label())) + 7 for handle in chosen]
         columns = _columns(widths, self.get_figwidth() * LETTERS)
+        self.set_figheight(self.get_figheight() + LINE * ((len(chosen) - 1) // columns))
         self.legend(
-            handles=chosen,
+            handles=[handle for i in range(columns) for handle in chosen[i::columns]],
             loc="outside upper left",
             ncols=columns,
             frameon=False,
@@ -46,15 +51,9 @@ class Picture(Figure):
 
 
 def _columns(widths: Sequence[int], room: float) -> int:
-    """The most columns for which there is room, filled in turn with entries of these widths."""
+    """The most columns for which there is room, if lines are filled with these widths."""
     for columns in range(len(widths), 1, -1):
-        rows = math.ceil(len(widths) / columns)
-        # As Matplotlib fills them: the first ones are longer by one.
-        longer = len(widths) - columns * (rows - 1)
-        sizes = [rows] * longer + [rows - 1] * (columns - longer)
-        starts = [sum(sizes[:i]) for i in range(columns)]
-        parts = [widths[start : start + size] for start, size in zip(starts, sizes, strict=True)]
-        if sum(max(part, default=0) for part in parts) <= room:
+        if sum(max(widths[i::columns]) for i in range(columns)) <= room:
             return columns
     return 1
 

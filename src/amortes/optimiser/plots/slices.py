@@ -29,7 +29,7 @@ Grid = GridSpec | GridSpecFromSubplotSpec
 def draw_slices(view: View, names: Sequence[str]) -> Picture:
     """The figure, with a panel for each of the parameters."""
     columns, rows = shape(len(names))
-    width = max(columns, 2) * WIDTH
+    width = max(columns, 2.6) * WIDTH
     axes = [view.axis(name) for name in names]
     heights = row_heights(axes, width / columns)
     picture = Picture(width, 0.5 + sum(heights), view.style)
@@ -76,7 +76,10 @@ def add_slices(
 
 
 def _predicted(view: View, axis: ParameterAxis) -> tuple[list[Any], Any, np.ndarray]:
+    """Values along the axis, the recommended one among them; predictions; which are allowed."""
     values = axis.values()
+    if axis.continuous and view.centre[axis.name] not in values:
+        values = sorted([*values, view.centre[axis.name]], key=axis.place)
     configs = [view.varied({axis.name: value}) for value in values]
     return values, view.band(configs), view.allowed(configs)
 

@@ -23,6 +23,9 @@ REACH = 20.0
 DECADES = 2.0
 FAR = 3.0
 MARGIN = 0.06
+FLAT, ROOM = 1e-13, 0.3
+"""Values that differ by less than this share of their size are in the middle of an axis that goes
+up and down by this share."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class ValueScale:
             return cls(0.0, 1.0, False, maximise)
         kept = shown[_within(shown, maximise=maximise)]
         beyond = tuple(float(value) for value in values if value not in kept)
-        return cls(float(kept.min()), float(kept.max()), spans_decades(kept), maximise, beyond)
+        return cls(*_ends(kept), spans_decades(kept), maximise, beyond)
 
     def including(self, *others: Sequence[float]) -> "ValueScale":
         """The scale with room for predictions, but not for any that are much too far away."""
@@ -52,7 +55,7 @@ class ValueScale:
         if self.log:
             least, most = self.low / 10.0, self.high * 10.0
         else:
-            room = 1.5 * (self.high - self.low) or abs(self.high) or 1.0
+            room = 1.5 * (self.high - self.low)
             least, most = self.low - room, self.high + room
         found = found[(found >= least) & (found <= most)]
         if len(found) == 0:
@@ -63,7 +66,7 @@ class ValueScale:
     def within(self, values: np.ndarray) -> "tuple[np.ndarray, ValueScale]":
         """Values cut off at the ends of the axis, and the scale of just these."""
         cut = np.clip(values, *self.limits)
-        low, high = float(cut.min()), float(cut.max())
+        low, high = _ends(cut)
         return cut, dataclasses.replace(self, low=low, high=high, beyond=())
 
     @property
@@ -73,8 +76,6 @@ class ValueScale:
             share = (self.high / self.low) ** MARGIN
             return self.low / share, self.high * share
         room = MARGIN * (self.high - self.low)
-        least = 1e-9 * max(abs(self.low), abs(self.high)) or 1.0
-        room = max(room, least)
         return self.low - room, self.high + room
 
     def shown(self, values: Sequence[float]) -> np.ndarray:
@@ -92,8 +93,8 @@ class ValueScale:
 
     def norm(self) -> Normalize:
         """Colours of values."""
-        low, high = (self.low, self.high) if self.high > self.low else self.limits
-        return LogNorm(low, high, clip=True) if self.log else Normalize(low, high, clip=True)
+        kind = LogNorm if self.log else Normalize
+        return kind(self.low, self.high, clip=True)
 
     def apply(self, ax: Axes) -> None:
         """Make this the vertical axis."""
@@ -115,6 +116,16 @@ class ValueScale:
             zorder=4,
             **look,
         )
+
+
+def _ends(values: np.ndarray) -> tuple[float, float]:
+    """The smallest and the largest value; if they are the same, one below and one above it."""
+    low, high = float(values.min()), float(values.max())
+    size = max(abs(low), abs(high))
+    if high - low > FLAT * size:
+        return low, high
+    room = ROOM * size or 1.0
+    return low - room, high + room
 
 
 def spans_decades(values: np.ndarray) -> bool:
