@@ -5,6 +5,7 @@ a caller would expect. A message says what came in, what was expected, and what 
 """
 
 import operator
+from collections.abc import Mapping
 from typing import Any
 
 SHOWN = 200
@@ -46,6 +47,24 @@ def require_int(name: str, value: Any, least: int) -> int:
             f"{name}: must be an int of at least {least} and below 2**63, not {shown(value)}."
         )
     return number
+
+
+def differences(
+    old: Mapping[str, Any], new: Mapping[str, Any], form: str = "{}: {} -> {}", prefix: str = ""
+) -> list[str]:
+    """Lines such as `lr: 0.1 -> 0.2`, one for every leaf in which two nested dictionaries differ.
+
+    For messages that refuse a configuration. `form` has places for the dotted name, the old and
+    the new value.
+    """
+    lines = []
+    for name in dict.fromkeys([*old, *new]):
+        a, b = old.get(name), new.get(name)
+        if isinstance(a, Mapping) and isinstance(b, Mapping):
+            lines += differences(a, b, form, f"{prefix}{name}.")
+        elif a != b:
+            lines.append(form.format(prefix + name, a, b))
+    return lines
 
 
 class DataError(AmortesError, ValueError):

@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from amortes.bench import traces as module
 from amortes.bench.loop import optimise
-from amortes.bench.results import ResultsFolder, Run, run_csv
+from amortes.bench.results import PlannedRun, ResultsFolder, run_csv
 from amortes.bench.traces import read_traces
 from amortes.cli.bench_traces import traces
 from tests.bench.fake import fake_method
@@ -14,7 +14,7 @@ from tests.bench.test_traces import Family
 
 def test_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "make_problem", Family)
-    run = Run(problem="bowl2", method="random", seed=0, iterations=4)
+    run = PlannedRun(problem="bowl2", method="random", seed=0, iterations=4)
     records = optimise(Family(), fake_method("random"), seed=0, iterations=4)
     text = run_csv(run, Family(), records, version="1", commit="")
     ResultsFolder(tmp_path / "sweep").put(run, text)

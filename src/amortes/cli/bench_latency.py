@@ -7,7 +7,15 @@ from pathlib import Path
 
 import click
 
-from amortes.bench.latency import FULLY_BAYESIAN, LOGEI, OURS, Row, Start, compare, measure_start
+from amortes.bench.latency import (
+    FULLY_BAYESIAN,
+    LOGEI,
+    OURS,
+    LatencyRow,
+    Start,
+    compare,
+    measure_start,
+)
 from amortes.cli.console import (
     ERR,
     EXIT_FAILED_CHECK,
@@ -101,7 +109,7 @@ def latency(
         raise click.exceptions.Exit(EXIT_FAILED_CHECK)
 
 
-def misses(rows: list[Row], start: Start | None) -> list[str]:
+def misses(rows: list[LatencyRow], start: Start | None) -> list[str]:
     """The targets that these measurements miss, as sentences."""
     missed = []
     for row in rows:

@@ -7,10 +7,10 @@ import click
 
 from amortes.cli.console import EXIT_FAILED_CHECK, json_option, show_rows
 from amortes.cli.parsing import POSITIVE, parse_names, parse_ranges
-from amortes.cli.sweeping import make_engine, show_failures, sweep_options, sweep_progress
+from amortes.cli.sweep_options import make_engine, show_failures, sweep_options, sweep_progress
 
 if TYPE_CHECKING:
-    from amortes.bench.results import Run
+    from amortes.bench.results import PlannedRun
 
 SUITES = (
     *("synthetic", "noise", "lcbench", "hpob", "sklearn", "real", "mini", "paper", "runtime"),
@@ -105,7 +105,7 @@ def run(
         ctx.exit(EXIT_FAILED_CHECK)
 
 
-def _check(runs: "list[Run]") -> None:
+def _check(runs: "list[PlannedRun]") -> None:
     """Find before the first run what would make runs fail.
 
     Unknown methods, missing weights, data and packages, fewer iterations than initial points.

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from amortes.cli.console import json_option, progress
-from amortes.cli.evaluating import (
+from amortes.cli.evaluate_options import (
     cache_option,
     cells_option,
     prior_option,

@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from amortes.cli.console import ERR, EXIT_FAILED_CHECK, json_option, show_rows
 from amortes.cli.parsing import POSITIVE, parse_names, parse_sizes
-from amortes.cli.sweeping import make_engine, show_failures, sweep_options, sweep_progress
+from amortes.cli.sweep_options import make_engine, show_failures, sweep_options, sweep_progress
 from amortes.cli.weights import Weights
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import click
 
 from amortes.cli.console import figure_option, progress, write_figure
-from amortes.cli.evaluating import weights_argument
+from amortes.cli.evaluate_options import weights_argument
 from amortes.oracles.brute_force import BruteForceConfig
-from amortes.oracles.figure import draw_gains
+from amortes.oracles.gain_figure import draw_gains
 from amortes.pretrained import as_network
 
 

@@ -14,7 +14,7 @@ from amortes.files import read_json
 from amortes.training.architectures import learns_gains
 from amortes.training.export import adjust
 from amortes.training.export import export as write_network
-from amortes.training.run import Run
+from amortes.training.run import TrainingRun
 
 
 @click.command()
@@ -61,7 +61,7 @@ def export(
     """
     scores = None if scores_file is None else _read_scores(scores_file)
     if not source.is_file():
-        card = write_network(Run.open(source), output, scores, overrides, alpha)
+        card = write_network(TrainingRun.open(source), output, scores, overrides, alpha)
     elif alpha is None:
         card = adjust(source, output, scores, overrides)
     else:

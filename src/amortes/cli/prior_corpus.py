@@ -19,10 +19,10 @@ from amortes.cli.console import (
     show_rows,
 )
 from amortes.cli.parsing import POSITIVE, format_ranges, parse_ranges
-from amortes.cli.sweeping import engine_options, make_engine
+from amortes.cli.sweep_options import engine_options, make_engine
 
 if TYPE_CHECKING:
-    from amortes.prior.plan import CorpusConfig
+    from amortes.corpora.plan import CorpusConfig
 
 
 @click.command()
@@ -63,7 +63,7 @@ def generate(
       amortes prior generate corpora/paper
       amortes prior generate corpora/paper --only-shards 3,7
     """
-    from amortes.prior import generate
+    from amortes.corpora import generate
     from amortes.prior.gp import named_prior
 
     chosen = {
@@ -102,8 +102,8 @@ def generate(
 
 def _config(folder: Path, chosen: dict[str, Any], only_shards: tuple[int, ...]) -> "CorpusConfig":
     """The configuration asked for; what is left open comes from the corpus that is there."""
+    from amortes.corpora.plan import CONFIG_NAME, CorpusConfig, read_config
     from amortes.prior.gp import named_prior
-    from amortes.prior.plan import CONFIG_NAME, CorpusConfig, read_config
 
     if only_shards or (folder / CONFIG_NAME).exists():
         stored = read_config(folder)
@@ -144,7 +144,7 @@ def verify(ctx: click.Context, folder: Path, sample: int, budget: int, as_json: 
       amortes prior verify corpora/paper
       amortes prior verify corpora/paper --sample 1000
     """
-    from amortes.prior.verify import verify
+    from amortes.corpora.verify import verify
 
     with progress("") as bar:
         tasks: dict[str, Any] = {}

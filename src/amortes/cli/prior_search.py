@@ -7,10 +7,8 @@ from pathlib import Path
 import click
 import torch
 
-from amortes.cli.console import ERR, EXIT_FAILED_CHECK, OUT, json_option, progress, show_rows
-from amortes.cli.parsing import POSITIVE, parse_sizes
-from amortes.prior import bench as benchmark
-from amortes.prior.ensemble import (
+from amortes.bench.maximisers import comparison
+from amortes.bench.maximisers.ensemble import (
     DEFAULT_ENSEMBLE,
     FOLDS,
     MAX_SECONDS,
@@ -19,7 +17,9 @@ from amortes.prior.ensemble import (
     run_candidate,
     select,
 )
-from amortes.prior.first_order import random_candidates
+from amortes.bench.maximisers.first_order import random_candidates
+from amortes.cli.console import ERR, EXIT_FAILED_CHECK, OUT, json_option, progress, show_rows
+from amortes.cli.parsing import POSITIVE, parse_sizes
 from amortes.prior.gp import PRIORS, named_prior
 from amortes.random import derive_seeds
 
@@ -103,19 +103,19 @@ def bench(
     for d in dims:
         law.check_dim(d)
     ensemble = Ensemble.load(ensemble_file) if ensemble_file else DEFAULT_ENSEMBLE
-    rows: list[benchmark.Row] = []
+    rows: list[comparison.MaximiserRow] = []
     missed: list[str] = []
     with progress("paths") as bar:
         task = bar.add_task("reference", total=num_paths * len(dims), note="")
         for d in dims:
             bar.update(task, note=f"d={d}")
-            paths = benchmark.draw_paths(law, d, num_paths, seed)
+            paths = comparison.draw_paths(law, d, num_paths, seed)
             reference = []
-            for values in benchmark.reference_values(paths, reference_budget):
+            for values in comparison.reference_values(paths, reference_budget):
                 reference.append(values)
                 bar.advance(task, len(values))
             bar.update(task, note=f"d={d}: comparing")
-            compared = benchmark.compare(
+            compared = comparison.compare(
                 paths,
                 torch.cat(reference),
                 ensemble=ensemble,
@@ -123,7 +123,7 @@ def bench(
                 seed=seed,
             )
             rows += compared
-            missed += benchmark.Target.for_dim(d).missed(compared[0])  # Newton on most paths
+            missed += comparison.Target.for_dim(d).missed(compared[0])  # Newton on most paths
     show_rows([dataclasses.asdict(row) for row in rows], as_json=as_json, title=f"prior {prior}")
     if check and missed:
         ERR.print("\n".join(f"[red]Newton misses its target:[/] {line}" for line in missed))
@@ -217,7 +217,7 @@ def ensemble(
         "target": target,
         "max_seconds": max_seconds,
     }
-    paths = benchmark.draw_paths(named_prior(prior), d, num_paths, seed)
+    paths = comparison.draw_paths(named_prior(prior), d, num_paths, seed)
     configs = random_candidates(candidates, seed)
     seeds = derive_seeds(seed, d, 2, count=candidates)
     runs = []

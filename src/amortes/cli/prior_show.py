@@ -20,7 +20,7 @@ def show(name: str, seed: int, context: int, output: Path) -> None:
     Example:
       amortes prior show --prior paper --seed 7 --output out/paper.svg
     """
-    from amortes.prior.figure import draw_prior
     from amortes.prior.gp import named_prior
+    from amortes.prior.prior_figure import draw_prior
 
     write_figure(draw_prior(named_prior(name), seed=seed, context=context), output)

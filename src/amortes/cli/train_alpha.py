@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from amortes.cli.training import require_kind, run_options, train, with_steps
+from amortes.cli.train_options import require_kind, run_options, train, with_steps
 from amortes.cli.weights import Weights
 from amortes.training.recipes import RECIPES, recipe
 from amortes.training.stages import Base

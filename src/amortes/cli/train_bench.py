@@ -7,7 +7,7 @@ import click
 
 from amortes.cli.console import json_option, show_rows
 from amortes.cli.parsing import POSITIVE
-from amortes.cli.training import (
+from amortes.cli.train_options import (
     compile_option,
     device_option,
     prior_option,
@@ -17,8 +17,8 @@ from amortes.cli.training import (
 )
 from amortes.prior.gp import named_prior
 from amortes.training import loop
-from amortes.training.bench import bench as measure
 from amortes.training.recipes import STAGES, recipe
+from amortes.training.throughput import bench as measure
 
 
 @click.command()

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from amortes.errors import MissingExtraError
 from amortes.oracles.brute_force import BruteForceConfig, sample_functions
-from amortes.oracles.smc import HyperPosterior, hyper_posterior
+from amortes.oracles.smc import PosteriorDraws, hyper_posterior
 from amortes.prior.gp import GPPrior
 from amortes.random import generator
 
@@ -59,7 +59,7 @@ def botorch_gains(prior: GPPrior, X: Tensor, y: Tensor, Xq: Tensor, seed: int) -
     return total / HYPERPARAMETERS
 
 
-def _model(posterior: HyperPosterior, y: Tensor, i: int) -> Any:
+def _model(posterior: PosteriorDraws, y: Tensor, i: int) -> Any:
     """A BoTorch GP with the hyperparameters of draw i, its constant mean integrated out."""
     from botorch.models import SingleTaskGP
     from gpytorch.kernels import ConstantKernel, MaternKernel, RBFKernel, ScaleKernel

@@ -13,14 +13,13 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, differences
 from amortes.nets.base import Network
-from amortes.prior.differences import differences
 from amortes.prior.gp import GPPrior
 from amortes.training.architectures import build_network
 from amortes.training.export import load_network
 from amortes.training.recipes import Recipe
-from amortes.training.run import Run
+from amortes.training.run import TrainingRun
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Base:
     def open(cls, source: str | os.PathLike[str]) -> Self:
         """The base in the run folder or file `source`."""
         if not Path(source).is_file():
-            run = Run.open(source)
+            run = TrainingRun.open(source)
             if run.recipe.stage != "base":
                 raise ConfigError(
                     f"base: {source} is a run of stage {run.recipe.stage}; needed is stage base."
