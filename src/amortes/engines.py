@@ -18,7 +18,7 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 
-from amortes.errors import AmortesError, ConfigError, MissingExtraError
+from amortes.errors import AmortesError, ConfigError, needs_extra
 
 Made = tuple[int, bytes]  # index and result of a task
 Task = Callable[[int], Made]
@@ -39,13 +39,8 @@ def ray_engine(address: str | None = None, workers: int | None = None) -> Engine
 
     Every machine of the cluster needs the same version of amortes.
     """
-    try:
+    with needs_extra("ray", "The ray engine needs Ray", ", or use the local engine"):
         import ray  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(
-            "The ray engine needs Ray, which is not installed: `pip install amortes[ray]`, "
-            "or use the local engine."
-        ) from error
     return partial(_run_ray, address, workers)
 
 

@@ -4,8 +4,9 @@ All derive from `AmortesError`, so one `except` catches them; each also derives 
 a caller would expect. A message says what came in, what was expected, and what to do.
 """
 
+import contextlib
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 SHOWN = 200
@@ -77,6 +78,17 @@ class FileError(AmortesError, OSError):
 
 class MissingExtraError(AmortesError, ImportError):
     """An optional dependency is not installed; the message says which extra brings it."""
+
+
+@contextlib.contextmanager
+def needs_extra(extra: str, what: str, instead: str = "") -> Iterator[None]:
+    """Imports in the block that fail become a `MissingExtraError`: `what` needs which package."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{what}, which is not installed: `pip install amortes[{extra}]`{instead}."
+        ) from error
 
 
 class TrainingError(AmortesError, RuntimeError):

@@ -1,6 +1,7 @@
 import io
 from pathlib import Path
 
+import click
 import pytest
 from rich.console import Console
 
@@ -38,7 +39,8 @@ def test_only_the_first_failures_are_shown(tmp_path: Path, monkeypatch: pytest.M
         path.write_text(f"Traceback\nError: [number] {i}\n")
     show_failures([])
     assert text.getvalue() == ""
-    show_failures(paths)
+    with pytest.raises(click.exceptions.Exit):
+        show_failures(paths)
     assert "Error: [number] 4" in text.getvalue()
     assert "number] 5" not in text.getvalue()
     assert "and 2 more" in text.getvalue()

@@ -1,26 +1,25 @@
 """What commands that compare weights with oracles share: options, and tables of scores."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
 
-from amortes.cli.console import Command, show_rows
+from amortes.cli.console import FOLDER, Command, option, show_rows
 from amortes.cli.parsing import parse_cells
 from amortes.cli.weights import Weights
 from amortes.prior.gp import PRIORS
 
 weights_argument = click.argument("weights", type=Weights())
-prior_option = click.option(
+prior_option = option(
     "--prior",
     "prior_name",
     type=click.Choice(list(PRIORS)),
     help="Where the tasks come from.  [default: the prior of the weights]",
 )
-cache_option = click.option(
+cache_option = option(
     "--cache",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Folder for oracle results that are not part of the package.  "
     "[default: $AMORTES_CACHE or ~/.cache/amortes]",
 )
@@ -28,7 +27,7 @@ cache_option = click.option(
 
 def cells_option(shown: str) -> Callable[[Command], Command]:
     """Add --cells, the help of which says what is `shown` and by default."""
-    return click.option("--cells", callback=parse_cells, metavar="d:n,...", help=shown)
+    return option("--cells", callback=parse_cells, metavar="d:n,...", help=shown)
 
 
 def show_scores(rows: list[dict[str, Any]], by: str, title: str, *, as_json: bool) -> None:

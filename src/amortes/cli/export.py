@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from amortes.cli.console import ERR, json_option, set_option, show_rows
+from amortes.cli.console import ERR, PATH, json_option, option, set_option, show_rows
 from amortes.cli.weights import Weights, card_rows
 from amortes.errors import ConfigError, FileError
 from amortes.files import read_json
@@ -19,20 +19,11 @@ from amortes.training.run import TrainingRun
 
 @click.command()
 @click.argument("source", type=Weights(), metavar="RUN|WEIGHTS")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, help="File to write."
-)
-@click.option(
-    "--scores",
-    "scores_file",
-    type=click.Path(path_type=Path),
-    help="JSON object to store as the scores of the card.",
-)
-@click.option(
-    "--alpha",
-    type=Weights(),
-    help="A trained network, by name or file, whose gains a base run takes over.",
-)
+@option("-o", "--output", type=PATH, required=True, help="File to write.")
+@option("--scores", "scores_file", type=PATH,
+        help="JSON object to store as the scores of the card.")  # fmt: skip
+@option("--alpha", type=Weights(),
+        help="A trained network, by name or file, whose gains a base run takes over.")  # fmt: skip
 @set_option("the network on which no weights depend, for instance landmarks.optima=64")
 @json_option
 def export(

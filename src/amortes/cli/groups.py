@@ -7,8 +7,8 @@ from amortes.cli.lazy import LazyGroup
 BENCH = {
     "run": ("bench_run:run", "Methods on problems; a table of results."),
     "report": ("bench_report:report", "Figures, tables and a page from results."),
-    "pack": ("bench_pack:pack", "Results in one small file."),
-    "traces": ("bench_traces:traces", "What runs observed, for `evaluate prior`."),
+    "pack": ("bench_files:pack", "Results in one small file."),
+    "traces": ("bench_files:traces", "What runs observed, for `evaluate prior`."),
     "latency": ("bench_latency:latency", "Time per suggestion, and BoTorch's."),
     "search": ("bench_search:search", "Our search for the best point, and BoTorch's."),
 }

@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import functools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
-from amortes.cli.console import ERR, progress
-from amortes.cli.parsing import POSITIVE
+from amortes.cli.console import ERR, EXIT_FAILED_CHECK, POSITIVE, counting, option, options
 
 if TYPE_CHECKING:
     from amortes.bench.sweep import Progress
@@ -19,37 +19,38 @@ if TYPE_CHECKING:
 
 SHOWN_FAILURES = 5
 
-_ENGINE = (
-    click.option(
+_ENGINE = options(
+    option(
         "--workers",
         type=POSITIVE,
         show_default="all cores",
         help="Processes, or with --engine ray and no address, cores.",
     ),
-    click.option(
-        "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True
-    ),
-    click.option(
-        "--ray-address", help="A running Ray cluster; without it, Ray starts on this machine."
-    ),
+    option("--engine", type=click.Choice(["local", "ray"]), default="local"),
+    option("--ray-address", help="A running Ray cluster; without it, Ray starts on this machine."),
 )
-_RETRY = click.option("--retry-failed", is_flag=True, help="Try failed runs again.")
 
 
 def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --workers, --engine and --ray-address, for `make_engine`, to a command."""
-    for option in reversed(_ENGINE):
-        command = option(command)
-    return command
+    """Add --workers, --engine and --ray-address to a command, which gets the `engine` they make."""
+
+    @_ENGINE
+    @functools.wraps(command)
+    def with_engine(
+        *args: Any, engine: str, workers: int | None, ray_address: str | None, **others: Any
+    ) -> Any:
+        return command(*args, engine=_make_engine(engine, workers, ray_address), **others)
+
+    return with_engine
 
 
 def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `engine_options` and --retry-failed to a command."""
-    return engine_options(_RETRY(command))
+    retry = option("--retry-failed", is_flag=True, help="Try failed runs again.")
+    return engine_options(retry(command))
 
 
-def make_engine(engine: str, workers: int | None, ray_address: str | None) -> "Engine":
-    """The engine asked for."""
+def _make_engine(engine: str, workers: int | None, ray_address: str | None) -> "Engine":
     from amortes.engines import local_engine, ray_engine
 
     if ray_address and engine != "ray":
@@ -65,11 +66,10 @@ def make_engine(engine: str, workers: int | None, ray_address: str | None) -> "E
 @contextlib.contextmanager
 def sweep_progress() -> "Iterator[Callable[[Progress], None]]":
     """Yields what a sweep reports to: a bar on a terminal, else a line for every run."""
-    with progress("runs") as bar:
-        task: Any = bar.add_task("running", total=None, note="")
+    with counting("runs", "running") as update:
 
         def report(heard: "Progress") -> None:
-            bar.update(task, completed=heard.done, total=heard.total, note=str(heard.run or ""))
+            update(completed=heard.done, total=heard.total, note=str(heard.run or ""))
             if heard.run is not None and not ERR.is_terminal:
                 left = datetime.timedelta(seconds=round(heard.seconds_left or 0.0))
                 state = "failed" if heard.failure else "done"
@@ -80,7 +80,7 @@ def sweep_progress() -> "Iterator[Callable[[Progress], None]]":
 
 
 def show_failures(failures: list[Path]) -> None:
-    """Say where the tracebacks are, and what the first ones end with."""
+    """Say where tracebacks are and what the first ones end with, and exit; nothing if none are."""
     for path in failures[:SHOWN_FAILURES]:
         last = path.read_text(encoding="utf-8").strip().splitlines()[-1]
         ERR.print(f"[red]Failed:[/] {escape(str(path))}: {escape(last)}", soft_wrap=True)
@@ -88,3 +88,4 @@ def show_failures(failures: list[Path]) -> None:
         ERR.print(f"and {len(failures) - SHOWN_FAILURES} more.")
     if failures:
         ERR.print("Start the same command with --retry-failed to try them again.")
+        raise click.exceptions.Exit(EXIT_FAILED_CHECK)

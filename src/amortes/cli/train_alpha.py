@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from amortes.cli.console import option
 from amortes.cli.train_options import require_kind, run_options, train, with_steps
 from amortes.cli.weights import Weights
 from amortes.training.recipes import RECIPES, recipe
@@ -12,25 +13,14 @@ from amortes.training.stages import Base
 
 
 @click.command()
-@click.option(
-    "--recipe",
-    "recipe_name",
-    type=click.Choice(list(RECIPES)),
-    help="Task sizes and optimiser.  [default: the recipe of the base]",
-)
-@click.option(
-    "--base",
-    "trained",
-    type=Weights(),
-    required=True,
-    help="Folder of a base run, whose best weights are used, or a trained network, by name or "
-    "file; they stay as they are.",
-)
-@click.option(
-    "--teacher",
-    type=Weights(),
-    help="A trained network, by name or file, whose gains to learn instead of those of the base.",
-)
+@option("--recipe", "recipe_name", type=click.Choice(list(RECIPES)),
+        help="Task sizes and optimiser.  [default: the recipe of the base]")  # fmt: skip
+@option("--base", "trained", type=Weights(), required=True,
+        help="Folder of a base run, whose best weights are used, or a trained "
+             "network, by name or file; they stay as they are.")  # fmt: skip
+@option("--teacher", type=Weights(),
+        help="A trained network, by name or file, whose gains to learn instead of "
+             "those of the base.")  # fmt: skip
 @run_options
 def alpha(
     recipe_name: str | None,

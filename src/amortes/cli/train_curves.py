@@ -4,13 +4,13 @@ from pathlib import Path
 
 import click
 
-from amortes.cli.console import figure_option, write_figure
+from amortes.cli.console import PATH, figure_option, write_figure
 from amortes.training.learning_curves import draw_curves
 from amortes.training.run import TrainingRun
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, type=PATH)
 @figure_option("out/curves.png")
 def curves(runs: tuple[Path, ...], output: Path) -> None:
     """Draw the learning curves of one or more RUNS; they may still be going on.

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.progress import Progress
 
-from amortes.cli.console import ERR, Command, progress, set_option
-from amortes.cli.parsing import POSITIVE
+from amortes.cli.console import ERR, NATURAL, PATH, POSITIVE, counting, option, options, set_option
 from amortes.cli.weights import Weights
 from amortes.corpora.corpus import Corpus
 from amortes.errors import ConfigError
@@ -19,72 +17,44 @@ from amortes.training import loop
 from amortes.training.architectures import learns_gains
 from amortes.training.recipes import RECIPES, Recipe, Stage
 
-
-def _options(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    def decorate(command: Command) -> Command:
-        for decorator in reversed(decorators):
-            command = decorator(command)
-        return command
-
-    return decorate
-
-
-recipe_option = click.option(
+HOURS = click.FloatRange(min=0)
+recipe_option = option(
     "--recipe",
     "recipe_name",
     type=click.Choice(list(RECIPES)),
     default="kernel",
-    show_default=True,
     help="Network, task sizes, optimiser; see `amortes train --help`.",
 )
-prior_option = click.option(
-    "--prior",
-    type=click.Choice(list(PRIORS)),
-    default="real",
-    show_default=True,
-    help="Where functions come from.",
+prior_option = option(
+    "--prior", type=click.Choice(list(PRIORS)), default="real", help="Where functions come from."
 )
 recipe_set_option = set_option("the recipe, for instance lr=3e-3 or tasks.batch_size=64")
-threads_option = click.option(
-    "--threads", type=POSITIVE, help="Threads of torch.  [default: all cores]"
-)
-device_option = click.option(
-    "--device", default="cpu", show_default=True, help="cpu or cuda (bfloat16 where it is safe)."
-)
-compile_option = click.option(
+threads_option = option("--threads", type=POSITIVE, help="Threads of torch.  [default: all cores]")
+device_option = option("--device", default="cpu", help="cpu or cuda (bfloat16 where it is safe).")
+compile_option = option(
     "--compile",
     "compiled",
     is_flag=True,
     help="Use torch.compile; minutes to start, as every dimension is compiled. See `train bench`.",
 )
-run_options = _options(
-    click.option("--run", "folder", type=click.Path(path_type=Path), required=True, help="Folder."),
-    click.option("--steps", type=POSITIVE, help="Length of the run, the same as --set steps=N."),
-    click.option(
-        "--hours",
-        type=click.FloatRange(min=0),
-        help="Stop after so long; the same command goes on.",
-    ),
+run_options = options(
+    option("--run", "folder", type=PATH, required=True, help="Folder."),
+    option("--steps", type=POSITIVE, help="Length of the run, the same as --set steps=N."),
+    option("--hours", type=HOURS, help="Stop after so long; the same command goes on."),
     recipe_set_option,
-    click.option(
+    option(
         "--start",
         type=Weights(),
         help="A trained network, by name or file, whose weights to go on with, perhaps on another "
         "prior.",
     ),
-    click.option(
+    option(
         "--corpus",
         "corpus_folder",
-        type=click.Path(path_type=Path),
+        type=PATH,
         help="Paths from `amortes prior generate`.  [default: drawn and maximised on the fly]",
     ),
-    click.option(
-        "--workers",
-        type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
-        help="Processes that make batches ahead.",
-    ),
+    option("--workers", type=NATURAL, default=0, help="Processes that make batches ahead."),
     threads_option,
     device_option,
     compile_option,
@@ -115,14 +85,15 @@ def train(
 
     `sources` are where `loop.train` takes weights from.
     """
-    with progress("steps") as bar:
+    timed = options["hours"] is not None
+    with counting("steps", chosen.stage, chosen.steps) as update:
         outcome = loop.train(
             folder,
             chosen,
             **sources,
             corpus=Corpus.open(corpus_folder) if corpus_folder is not None else None,
             options=loop.Options(**options),
-            report=_Display(bar, chosen.stage, timed=options["hours"] is not None),
+            report=lambda status: _show(status, update, timed=timed),
         )
     if outcome.reason == "interrupted":
         raise KeyboardInterrupt
@@ -138,26 +109,17 @@ def train(
         ERR.print(f"Next: amortes export {folder} -o weights.safetensors", soft_wrap=True)
 
 
-class _Display:
-    """Draws the status of a run: a bar on a terminal, and a line per validation anywhere."""
-
-    def __init__(self, bar: Progress, stage: str, *, timed: bool) -> None:
-        self.bar, self.stage, self.timed = bar, stage, timed
-        self.task: Any = None
-
-    def __call__(self, status: loop.Status) -> None:
-        speed = f"{status.datasets_per_second:.0f} datasets/s"
-        left = str(datetime.timedelta(seconds=round(status.seconds_left)))
-        note = f"loss {status.loss:.4f}, lr {status.lr:.1e}, {speed}"
-        note += f", stops in {left}" if self.timed else ""
-        if self.task is None:
-            self.task = self.bar.add_task(self.stage, total=status.steps, note="")
-        self.bar.update(self.task, completed=status.step, note=note)
-        if status.validation is not None:
-            scores = ", ".join(f"{name} {value:.4f}" for name, value in status.validation.items())
-            ERR.print(
-                f"step {status.step} of {status.steps}: loss {status.loss:.4f}, {speed}, "
-                f"{left} left; validation: {scores}",
-                soft_wrap=True,
-                highlight=False,
-            )
+def _show(status: loop.Status, update: Callable[..., None], *, timed: bool) -> None:
+    """The status of a run: a bar on a terminal, and a line per validation anywhere."""
+    speed = f"{status.datasets_per_second:.0f} datasets/s"
+    left = str(datetime.timedelta(seconds=round(status.seconds_left)))
+    note = f"loss {status.loss:.4f}, lr {status.lr:.1e}, {speed}{f', stops in {left}' * timed}"
+    update(completed=status.step, note=note)
+    if status.validation is not None:
+        scores = ", ".join(f"{name} {value:.4f}" for name, value in status.validation.items())
+        ERR.print(
+            f"step {status.step} of {status.steps}: loss {status.loss:.4f}, {speed}, "
+            f"{left} left; validation: {scores}",
+            soft_wrap=True,
+            highlight=False,
+        )

@@ -160,9 +160,7 @@ def read_shard(folder: str | os.PathLike[str], config: CorpusConfig, shard: Shar
     return Rows.from_arrays(tensors)
 
 
-def _layout(
-    config: CorpusConfig, shard: Shard
-) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+def _layout(config: CorpusConfig, shard: Shard) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
     """Name, type and shape of every tensor of a shard."""
     n, f4 = shard.num_paths, np.dtype(np.float32)
     hyper = config.prior.sample(np.zeros(1, dtype=np.uint64), shard.d).tensors()
