@@ -3,6 +3,7 @@
 An engine is a function (task, indices) -> generator of task(index), in any order. It keeps only a
 few results at a time, stops its workers as soon as the generator is closed, and never writes to
 disk: workers may be killed at any moment and may live on machines without a shared file system.
+(A pool of the standard library does it; `joblib` would be one more dependency of the core.)
 """
 
 import contextlib

@@ -46,9 +46,10 @@ def alpha(
 
     Progress shows the negative log-likelihood of the gains; metrics.jsonl also has their R^2.
     """
-    source = Base.open(trained).recipe
+    opened = Base.open(trained)
+    source = opened.recipe
     name = recipe_name or source.name
     require_kind(name, "alpha", source.network, trained)
     settings = with_steps(overrides, steps)
     chosen = recipe(name, "alpha", source.prior, settings, config=source.config)
-    train(folder, chosen, corpus_folder, options, base=trained, teacher=teacher, start=start)
+    train(folder, chosen, corpus_folder, options, base=opened, teacher=teacher, start=start)

@@ -79,7 +79,7 @@ def train(
     chosen: Recipe,
     corpus_folder: Path | None,
     options: dict[str, Any],
-    **sources: Path | None,
+    **sources: Any,
 ) -> None:
     """Train with a progress bar; afterwards say how it ended and what can be done next.
 

@@ -55,7 +55,7 @@ def generate(
         wanted = config.plan if only is None else [_shard(config, i) for i in sorted(set(only))]
         todo = [s for s in wanted if only is not None or not _is_good(folder, config, s)]
         replaced = sum((folder / shard.filename).exists() for shard in todo)
-        _make_all(folder, config, wanted, todo, engine, progress or _silent)
+        _make_all(folder, config, wanted, todo, engine, progress or (lambda done, total: None))
     present = [shard for shard in config.plan if (folder / shard.filename).exists()]
     names = [CONFIG_NAME, *(shard.filename for shard in present)]
     return Summary(
@@ -88,10 +88,6 @@ def _make_all(
                 write_shard(folder, config.plan[index], data)
             done += config.plan[index].num_paths
             progress(done, total)
-
-
-def _silent(done: int, total: int) -> None:
-    pass
 
 
 def _make(config: CorpusConfig, index: int) -> Made:

@@ -61,7 +61,7 @@ def verify(
 
     `progress(what, done, total)` hears of every shard and of every block of sampled paths.
     """
-    report = progress or _silent
+    report = progress or (lambda what, done, total: None)
     folder = Path(folder)
     config = read_config(folder)
     damaged: dict[int, str] = {}
@@ -125,7 +125,3 @@ def _check_paths(
         if is_wrong:
             damaged[shard.index] = f"{shard.filename} is damaged: f_opt is not the value at x_opt."
     return maximum(paths, NewtonConfig.for_dim(d, budget)).f - rows.optimum.f
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    pass

@@ -73,7 +73,7 @@ def train(
     folder: str | os.PathLike[str],
     recipe: Recipe,
     *,
-    base: str | os.PathLike[str] | None = None,
+    base: str | os.PathLike[str] | Base | None = None,
     teacher: str | os.PathLike[str] | None = None,
     start: str | os.PathLike[str] | None = None,
     corpus: Corpus | None = None,
@@ -82,7 +82,7 @@ def train(
 ) -> TrainingOutcome:
     """Train a recipe in a run folder, or go on with it; returns when done or asked to stop.
 
-    The alpha stage starts from the run folder or file `base`, and learns the gains of the network
+    The alpha stage starts from `base`, a run folder or a file, and learns the gains of the network
     in the file `teacher` if there is one, else those of that base. Either stage may begin with the
     weights in the file `start`. Ctrl-C and SIGTERM end the call after the current step; the state
     is saved in every case.
@@ -95,6 +95,7 @@ def train(
         contextlib.ExitStack() as stack,
     ):
         ranks.rows(recipe.tasks.batch_size)  # fails at once if there are too few
+        base = None if base is None else Base.open(base)
         network = initial_network(recipe, base, start)
         taught_by = None if teacher is None else load_teacher(recipe, teacher)
         learner = Learner(
@@ -107,7 +108,7 @@ def train(
                 folder,
                 recipe,
                 corpus=corpus.config.digest if corpus is not None else None,
-                base=Base.open(base).about if base is not None else None,
+                base=None if base is None else base.about,
                 teacher=sha256(teacher) if teacher is not None else None,
                 start=load_network(start)[1].stages[recipe.stage] if start is not None else None,
             )

@@ -47,6 +47,8 @@ class TrainingRun:
 
     def __init__(self, folder: str | os.PathLike[str], config: dict[str, Any]) -> None:
         self.folder, self.config = Path(folder), config
+        self.newest, self.best = self.folder / NEWEST, self.folder / BEST
+        self.metrics = self.folder / METRICS
         self.recipe = Recipe.from_dict(config["recipe"])
 
     @classmethod
@@ -104,21 +106,6 @@ class TrainingRun:
                 f"or another folder. Differences: {'; '.join(changed)}."
             )
         return run
-
-    @property
-    def newest(self) -> Path:
-        """File of the newest state."""
-        return self.folder / NEWEST
-
-    @property
-    def best(self) -> Path:
-        """File of the best averaged weights."""
-        return self.folder / BEST
-
-    @property
-    def metrics(self) -> Path:
-        """File of the metrics."""
-        return self.folder / METRICS
 
     def save(self, learner: Learner, progress: Progress) -> None:
         """Replace the newest state."""

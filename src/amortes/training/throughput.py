@@ -61,10 +61,7 @@ def bench(
     return Throughput(
         datasets_per_second=recipe.tasks.batch_size * steps / everything,
         milliseconds_per_step=1e3 * everything / steps,
-        data_share=total["data"] / everything,
-        forward_share=total["forward"] / everything,
-        backward_share=total["backward"] / everything,
-        optimiser_share=total["optimiser"] / everything,
+        **{f"{phase}_share": total[phase] / everything for phase in PHASES},
         gigaflops_per_step=gigaflops,
         peak_gigaflops_per_second=peak,
         peak_share=gigaflops * steps / (everything - total["data"]) / peak,

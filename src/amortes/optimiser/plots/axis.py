@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
@@ -171,6 +172,11 @@ def tick_labels(values: Sequence[Any], *, log: bool) -> list[str]:
         f"$10^{{{round(e)}}}$" if abs(e) > 3.5 and abs(e - round(e)) < 1e-9 else text
         for e, text in zip(exponents, texts, strict=True)
     ]
+
+
+def cell_edges(places: np.ndarray) -> np.ndarray:
+    """Ends of the cells around places between 0 and 1."""
+    return np.concatenate([[0.0], (places[1:] + places[:-1]) / 2, [1.0]])
 
 
 def _drawn(text: str) -> str:

@@ -54,11 +54,8 @@ def draw_parallel(view: View, names: Sequence[str]) -> Picture:
     if scale.beyond:
         legend.append(Line2D([], [], color="none", label=scale.note.replace("axis", "colours")))
     _label_axes(ax, axes, view)
-    bar = picture.colorbar(colours, ax=ax, pad=0.01, fraction=0.05)
+    bar = picture.colour_bar(colours, ax, pad=0.01, fraction=0.05)
     bar.set_label("value", color=view.style.text)
-    bar.ax.tick_params(which="both", colors=view.style.text, labelsize="small")
-    bar.ax.yaxis.get_offset_text().set_color(view.style.text)
-    bar.outline.set_edgecolor(view.style.faint)
     picture.legend_above(legend)
     return picture
 
