@@ -11,10 +11,19 @@ TABLES := summary regret-table real-table wins-table ranks-table standings stand
 REPORT := index.html $(TABLES:%=tables/%.md) \
 	$(foreach name,$(FIGURES),figures/$(name).png figures/$(name).svg data/$(name).csv)
 
-.PHONY: demo test test-slow fuzz wheel study docs lint types check clean
+# The tests for editing: the core, without figures, whole runs and other programs.
+QUICK := tests/prior tests/nets tests/acquisition tests/optimiser \
+	tests/test_layers.py tests/test_errors.py tests/test_files.py tests/test_linalg.py \
+	tests/test_numbers.py tests/test_random.py tests/test_device.py
+NOT_QUICK := tests/optimiser/plots tests/optimiser/test_runs.py tests/optimiser/test_notebook.py
+
+.PHONY: demo quick test test-slow fuzz wheel study docs lint types check clean
 
 demo: $(STAMP)  ## a model tuned and a noisy function optimised, next to Optuna and random search: out/demo.png
 	$(BIN)/amortes demo --output out/demo.png
+
+quick: $(STAMP)  ## the tests of the core, for editing
+	$(BIN)/pytest -n 2 $(QUICK) $(NOT_QUICK:%=--ignore=%)
 
 test: $(STAMP)  ## the fast tests
 	$(BIN)/pytest -n 2

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from amortes import Float, minimize
+from amortes.corpora.augment import Symmetry
 from amortes.nets.kernel import KernelConfig, KernelNetwork
 from amortes.pretrained import names, weights_path
-from amortes.prior.augment import Symmetry
 from amortes.prior.gp import PRIORS
 from amortes.prior.tasks import TaskConfig, TaskStream
 from amortes.random import generator

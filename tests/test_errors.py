@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from amortes.errors import ConfigError, require_int, require_least, shown
+from amortes.errors import ConfigError, differences, require_int, require_least, shown
 
 
 @dataclass
@@ -40,3 +40,12 @@ def test_anything_can_be_shown() -> None:
     assert shown(Broken()) == "a Broken that cannot be shown"
     assert shown(10**5000) == "a int that cannot be shown"  # Python prints 4,300 digits at most
     assert shown([0] * 1000) == "[" + "0, " * 66 + "0..."
+
+
+def test_every_leaf_that_differs_has_a_line() -> None:
+    old = {"rate": 0.1, "inner": {"low": 1, "high": 5}, "sizes": [1, 2]}
+    new = {"rate": 0.2, "inner": {"low": 1, "high": 9}, "sizes": [1, 2]}
+    assert differences(old, old) == []
+    assert differences(old, new) == ["rate: 0.1 -> 0.2", "inner.high: 5 -> 9"]
+    assert differences(old, new, "{} was {}, is {}")[1] == "inner.high was 5, is 9"
+    assert differences({"a": 1}, {"b": {"c": 1}}) == ["a: 1 -> None", "b: None -> {'c': 1}"]

@@ -17,3 +17,13 @@ def test_clean_keeps_results(tmp_path: Path) -> None:
     subprocess.run(["make", "-s", "clean"], cwd=tmp_path, check=True)
     assert (paper / "results.csv").is_file()
     assert not study.exists()
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+def test_the_quick_tests_are_there() -> None:
+    command = ["make", "--dry-run", "--always-make", "quick"]
+    said = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    (line,) = (line for line in said.splitlines() if "pytest" in line)
+    places = [word.removeprefix("--ignore=") for word in line.split() if "tests/" in word]
+    assert places
+    assert all((ROOT / place).exists() for place in places)

@@ -4,7 +4,9 @@ All derive from `AmortesError`, so one `except` catches them; each also derives 
 a caller would expect. A message says what came in, what was expected, and what to do.
 """
 
+import contextlib
 import operator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 SHOWN = 200
@@ -48,6 +50,24 @@ def require_int(name: str, value: Any, least: int) -> int:
     return number
 
 
+def differences(
+    old: Mapping[str, Any], new: Mapping[str, Any], form: str = "{}: {} -> {}", prefix: str = ""
+) -> list[str]:
+    """Lines such as `lr: 0.1 -> 0.2`, one for every leaf in which two nested dictionaries differ.
+
+    For messages that refuse a configuration. `form` has places for the dotted name, the old and
+    the new value.
+    """
+    lines = []
+    for name in dict.fromkeys([*old, *new]):
+        a, b = old.get(name), new.get(name)
+        if isinstance(a, Mapping) and isinstance(b, Mapping):
+            lines += differences(a, b, form, f"{prefix}{name}.")
+        elif a != b:
+            lines.append(form.format(prefix + name, a, b))
+    return lines
+
+
 class DataError(AmortesError, ValueError):
     """An array has the wrong shape, dtype or values."""
 
@@ -58,6 +78,17 @@ class FileError(AmortesError, OSError):
 
 class MissingExtraError(AmortesError, ImportError):
     """An optional dependency is not installed; the message says which extra brings it."""
+
+
+@contextlib.contextmanager
+def needs_extra(extra: str, what: str, instead: str = "") -> Iterator[None]:
+    """Imports in the block that fail become a `MissingExtraError`: `what` needs which package."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{what}, which is not installed: `pip install amortes[{extra}]`{instead}."
+        ) from error
 
 
 class TrainingError(AmortesError, RuntimeError):

@@ -94,7 +94,7 @@ def read_json(source: str | os.PathLike[str]) -> Any:
 
 
 def cache_folder(chosen: str | os.PathLike[str] | None = None) -> Path:
-    """Where to keep what takes long: as chosen, $AMORTES_CACHE or ~/.cache/amortes."""
+    """Where to keep what takes long: as chosen, $AMORTES_CACHE or ~/.cache/amortes, anywhere."""
     return Path(chosen or os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "amortes")
 
 
@@ -108,7 +108,9 @@ def sha256(source: str | os.PathLike[str]) -> str:
 def locked(place: Path, writer: str) -> Iterator[None]:
     """Keep every other `writer` out of a folder or away from a file, which need not exist yet.
 
-    The system frees the lock of a killed one. Where there are no locks, nobody is kept out.
+    The system frees the lock of a killed one. Where there are no locks, nobody is kept out. (Unlike
+    `filelock`, it locks a folder itself, without a file in it, and without locks falls back on no
+    file that a kill would leave behind.)
     """
     try:
         import fcntl

@@ -7,7 +7,8 @@ than ten times slower (docs/log.md).
 PyTorch keeps the number for each Python thread, and once more for threads that have not used it
 yet: a thread whose first look at PyTorch falls into another one's block would stay with one. So a
 block that begins while others are open, in a thread with one, gives back what the first of them
-found; unless that one was chosen, by `use_threads`.
+found; unless that one was chosen, by `use_threads`. (`threadpoolctl` leaves
+PyTorch's number as it is.)
 """
 
 import contextlib

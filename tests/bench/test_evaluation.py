@@ -18,8 +18,8 @@ from amortes.bench.evaluation import (
 )
 from amortes.bench.problems.prior import PriorFunction, label
 from amortes.bench.sweep import Progress
+from amortes.engines import local_engine
 from amortes.errors import ConfigError, FileError
-from amortes.prior.engines import local_engine
 from amortes.prior.gp import named_prior
 from tests.bench.fake import fake_method
 

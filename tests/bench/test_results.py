@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 
 from amortes.bench.loop import optimise
-from amortes.bench.results import COLUMNS, ResultsFolder, Run, run_csv
+from amortes.bench.results import COLUMNS, PlannedRun, ResultsFolder, run_csv
 from amortes.errors import FileError
 from tests.bench.fake import Bowl, fake_method
 
 
 def run_of(
     method: str = "random", problem: str = "bowl2", seed: int = 0, iterations: int = 4
-) -> Run:
-    return Run(problem=problem, method=method, seed=seed, iterations=iterations)
+) -> PlannedRun:
+    return PlannedRun(problem=problem, method=method, seed=seed, iterations=iterations)
 
 
-def text_of(run: Run) -> str:
+def text_of(run: PlannedRun) -> str:
     problem = Bowl(run.problem)
     records = optimise(problem, fake_method("random"), seed=run.seed, iterations=run.iterations)
     return run_csv(run, problem, records, version="1.2", commit="abc+", weights="0a1b")

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from amortes.bench.results import ResultsFolder, Run
+from amortes.bench.results import PlannedRun, ResultsFolder
 from amortes.bench.sweep import Progress, Summary, sweep
+from amortes.engines import Engine, Made, Task, local_engine, ray_engine
 from amortes.errors import ConfigError
 from amortes.files import read_json
-from amortes.prior.engines import Engine, Made, Task, local_engine, ray_engine
 from tests.bench.fake import Bowl, fake_method
 from tests.bench.test_results import as_text, table
 
@@ -23,16 +23,16 @@ HERE = local_engine(1)
 ROOT = Path(__file__).parents[2]
 
 
-def runs_of(*methods: str, seeds: int = 2, iterations: int = 5) -> list[Run]:
+def runs_of(*methods: str, seeds: int = 2, iterations: int = 5) -> list[PlannedRun]:
     return [
-        Run(problem=problem, method=method, seed=seed, iterations=iterations)
+        PlannedRun(problem=problem, method=method, seed=seed, iterations=iterations)
         for seed in range(seeds)
         for problem in ("bowl2", "bowl3")
         for method in methods
     ]
 
 
-def do(folder: Path, runs: Sequence[Run], engine: Engine = HERE, **options: Any) -> Summary:
+def do(folder: Path, runs: Sequence[PlannedRun], engine: Engine = HERE, **options: Any) -> Summary:
     return sweep(
         folder, runs, engine=engine, problem_maker=Bowl, method_maker=fake_method, **options
     )
@@ -157,7 +157,7 @@ def test_processes_that_are_killed_lose_and_repeat_nothing(
     program = f"""
 from pathlib import Path
 from tests.bench.test_sweep import do, runs_of
-from amortes.prior.engines import local_engine
+from amortes.engines import local_engine
 if __name__ == "__main__":
     do(Path({str(folder)!r}), runs_of("random", "slow"), local_engine(2))
 """

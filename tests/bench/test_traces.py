@@ -7,7 +7,7 @@ import torch
 
 from amortes.bench import traces
 from amortes.bench.loop import optimise
-from amortes.bench.results import ResultsFolder, Run, run_csv
+from amortes.bench.results import PlannedRun, ResultsFolder, run_csv
 from amortes.bench.traces import Trace, read_traces, shipped, traces_of, write_traces
 from amortes.errors import FileError
 from tests.bench.fake import Bowl, fake_method
@@ -23,7 +23,7 @@ def test_traces_are_all_that_a_run_observed(
     monkeypatch.setattr(traces, "make_problem", Family)
     folder, run = (
         ResultsFolder(tmp_path),
-        Run(problem="bowl3", method="random", seed=2, iterations=7),
+        PlannedRun(problem="bowl3", method="random", seed=2, iterations=7),
     )
     seen: list[tuple[torch.Tensor, torch.Tensor]] = []
 

@@ -3,13 +3,13 @@ from typing import Any
 
 import pytest
 
-from amortes.oracles import alpha_tasks, figure, reference
+from amortes.oracles import alpha_tasks, gain_figure, reference
 from amortes.oracles.brute_force import BruteForceConfig
 from amortes.oracles.smc import SMCConfig
 from amortes.training.export import export
 from amortes.training.loop import train
 from amortes.training.recipes import RECIPES, Stage
-from amortes.training.run import Run
+from amortes.training.run import TrainingRun
 from tests.training.fake import fake_recipe
 
 
@@ -30,8 +30,8 @@ def fake_weights(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     files = folder / "base.safetensors", folder / "alpha.safetensors"
     train(folder / "base", fake_recipe(steps=2))
     train(folder / "alpha", fake_recipe("alpha", steps=2), base=folder / "base")
-    export(Run.open(folder / "base"), files[0])
-    export(Run.open(folder / "alpha"), files[1])
+    export(TrainingRun.open(folder / "base"), files[0])
+    export(TrainingRun.open(folder / "alpha"), files[1])
     return files
 
 
@@ -44,5 +44,5 @@ def small_oracles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> BruteForce
     monkeypatch.setattr(reference, "DATASETS", 4)
     monkeypatch.setattr(reference, "smc_config", lambda n: smc)
     monkeypatch.setattr(alpha_tasks, "BruteForceConfig", lambda: brute)
-    monkeypatch.setattr(figure, "QUERIES", 16)
+    monkeypatch.setattr(gain_figure, "QUERIES", 16)
     return brute

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from amortes.bench.latency import FULLY_BAYESIAN, LOGEI, OURS, Row, Start
+from amortes.bench.latency import FULLY_BAYESIAN, LOGEI, OURS, LatencyRow, Start
 from amortes.cli import bench_latency
-from amortes.cli.bench import bench
 from amortes.cli.bench_latency import misses
+from amortes.cli.groups import bench
 from amortes.nets.kernel import KernelNetwork
 from amortes.pretrained import weights_path
 from amortes.prior.gp import named_prior
@@ -16,8 +16,8 @@ from tests.optimiser.conftest import untrained
 QUICK = ["latency", "-d", "1", "--points", "4", "--repeats", "1"]
 
 
-def row(method: str, ms: float = 100.0, times: float = 1.0, n: int = 50) -> Row:
-    return Row(n=n, method=method, ms=ms, fit_ms=1.0, search_ms=ms - 1.0, times_ours=times)
+def row(method: str, ms: float = 100.0, times: float = 1.0, n: int = 50) -> LatencyRow:
+    return LatencyRow(n=n, method=method, ms=ms, fit_ms=1.0, search_ms=ms - 1.0, times_ours=times)
 
 
 @pytest.fixture(scope="module")

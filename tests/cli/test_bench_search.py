@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from amortes.cli.bench import bench
+from amortes.cli.groups import bench
 from amortes.errors import ConfigError
 
 pytest.importorskip("botorch")

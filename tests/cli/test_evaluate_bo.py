@@ -14,7 +14,7 @@ from amortes.cli.evaluate_bo import bo
 from amortes.errors import FileError
 from amortes.training.export import export
 from amortes.training.loop import train
-from amortes.training.run import Run
+from amortes.training.run import TrainingRun
 from tests.bench.fake import fake_method
 from tests.training.fake import fake_recipe
 
@@ -23,7 +23,7 @@ from tests.training.fake import fake_recipe
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     train(folder / "base", fake_recipe(steps=2))
-    export(Run.open(folder / "base"), folder / "tiny.safetensors")
+    export(TrainingRun.open(folder / "base"), folder / "tiny.safetensors")
     return folder / "tiny.safetensors"
 
 

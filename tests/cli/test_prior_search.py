@@ -5,11 +5,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from amortes.bench.maximisers.comparison import Target
+from amortes.bench.maximisers.ensemble import DEFAULT_ENSEMBLE, Ensemble, run_candidate
+from amortes.bench.maximisers.first_order import FirstOrderConfig
 from amortes.cli.prior_search import bench, ensemble
 from amortes.errors import ConfigError, FileError
-from amortes.prior.bench import Target
-from amortes.prior.ensemble import DEFAULT_ENSEMBLE, Ensemble, run_candidate
-from amortes.prior.first_order import FirstOrderConfig
 
 QUICK_BENCH = ["--dims", "1,2", "--paths", "12", "--reference-budget", "2"]
 # Seed 606 happens to draw eight quick candidates.

@@ -12,7 +12,7 @@ from amortes.prior.gp import named_prior
 from amortes.training.export import export
 from amortes.training.loop import train
 from amortes.training.recipes import recipe
-from amortes.training.run import Run
+from amortes.training.run import TrainingRun
 from tests.training.fake import fake_recipe
 
 pytestmark = pytest.mark.usefixtures("fake_transformer")
@@ -36,18 +36,18 @@ def test_a_run_on_a_base_and_what_comes_next(base: Path, tmp_path: Path) -> None
     result = invoke("--base", base, "--run", tmp_path / "alpha", "--set", "steps=2")
     assert "validation: loss" in result.stderr
     assert "amortes export" in result.stderr
-    recipe = Run.open(tmp_path / "alpha").recipe
+    recipe = TrainingRun.open(tmp_path / "alpha").recipe
     assert (recipe.stage, recipe.steps, recipe.prior.name) == ("alpha", 2, "paper-1d")
 
 
 def test_gains_of_a_teacher(base: Path, tmp_path: Path) -> None:
     alpha, file = tmp_path / "alpha", tmp_path / "k.safetensors"
     invoke("--base", base, "--run", alpha, "--steps", 2)
-    export(Run.open(alpha), file)
+    export(TrainingRun.open(alpha), file)
     arguments = ("--base", base, "--run", tmp_path / "taught", "--steps", 2)
     invoke(*arguments, "--teacher", file)
-    assert Run.open(tmp_path / "taught").describe()["teacher"] == sha256(file)
-    trained = [Run.open(folder).weights()[0] for folder in (alpha, tmp_path / "taught")]
+    assert TrainingRun.open(tmp_path / "taught").describe()["teacher"] == sha256(file)
+    trained = [TrainingRun.open(folder).weights()[0] for folder in (alpha, tmp_path / "taught")]
     assert not torch.equal(*(weights["alpha.0.weight"] for weights in trained))
     with pytest.raises(ConfigError, match=r"teacher: .* -> None"):
         invoke(*arguments)

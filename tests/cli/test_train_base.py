@@ -7,7 +7,7 @@ from amortes.cli.train_base import base
 from amortes.cli.weights import card_rows
 from amortes.errors import ConfigError
 from amortes.training.export import export, load_network
-from amortes.training.run import Run
+from amortes.training.run import TrainingRun
 
 pytestmark = pytest.mark.usefixtures("fake_transformer")
 
@@ -26,17 +26,17 @@ def test_a_run_and_what_comes_next(tmp_path: Path) -> None:
     result = invoke(*arguments, "--threads", 1)
     assert "Step 4 of 4, best validation" in result.stderr
     assert f"amortes train alpha --base {folder}" in result.stderr.replace("\n", "")
-    recipe = Run.open(folder).recipe
+    recipe = TrainingRun.open(folder).recipe
     assert (recipe.steps, recipe.lr, recipe.prior.name) == (4, 5e-3, "paper-1d")
 
 
 def test_going_on_with_the_weights_of_a_file(tmp_path: Path) -> None:
     first, second, file = tmp_path / "1", tmp_path / "2", tmp_path / "1.safetensors"
     invoke("--prior", "paper-1d", "--run", first, "--steps", 3, "--set", "config.width=5")
-    export(Run.open(first), file)
+    export(TrainingRun.open(first), file)
     arguments = ("--prior", "paper", "--run", second, "--steps", 2, "--start", file)
     invoke(*arguments)
-    run = Run.open(second)
+    run = TrainingRun.open(second)
     assert (run.recipe.config.width, run.recipe.prior.name) == (5, "paper")
     assert run.describe()["start"]["step"] == 3
     assert "Step 2 of 2" in invoke(*arguments).stderr  # nothing has changed

@@ -13,7 +13,7 @@ from amortes.training.architectures import build_network
 from amortes.training.export import export, load_network
 from amortes.training.loop import train
 from amortes.training.recipes import EVALUATION_SEED
-from amortes.training.run import Run
+from amortes.training.run import TrainingRun
 from tests.pretrained.golden import FILE, compute
 from tests.training.fake import fake_recipe
 from tests.training.test_tensorfile import rewrite
@@ -80,7 +80,7 @@ def test_a_network_by_its_name_its_file_or_itself() -> None:
 
 def test_gains_must_have_been_trained(tmp_path: Path) -> None:
     train(tmp_path / "base", fake_recipe(steps=1))
-    export(Run.open(tmp_path / "base"), tmp_path / "base.safetensors")
+    export(TrainingRun.open(tmp_path / "base"), tmp_path / "base.safetensors")
     assert as_network(tmp_path / "base.safetensors").prior == fake_recipe().prior
     with pytest.raises(ConfigError, match="has no trained gains"):
         as_network(tmp_path / "base.safetensors", gains=True)

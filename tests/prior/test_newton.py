@@ -7,7 +7,7 @@ from torch import Tensor
 
 from amortes.errors import ConfigError
 from amortes.prior.gp import PRIORS
-from amortes.prior.newton import NewtonConfig, ascend, full_step, maximise, starting_points
+from amortes.prior.newton import NewtonConfig, ascend, full_step, maximise_paths, starting_points
 from amortes.prior.paths import Paths
 from amortes.random import derive_seeds, generator
 
@@ -22,7 +22,7 @@ def some_paths(d: int, count: int, name: str = "robust") -> Paths:
 def test_one_dimension_against_a_fine_grid(name: str) -> None:
     paths = some_paths(1, 40, name).to(torch.float64)
     grid = torch.linspace(0, 1, 20_001, dtype=torch.float64)[:, None].expand(40, -1, -1)
-    found = maximise(paths)
+    found = maximise_paths(paths)
     assert (found.f >= paths(grid).amax(1) - 1e-9).all()
 
 
@@ -37,7 +37,7 @@ def _descent(x: Any, path: Paths) -> tuple[float, Any]:
 @pytest.mark.parametrize("d", [2, 6])
 def test_many_bounded_quasi_newton_runs_find_nothing_higher(d: int) -> None:
     paths = some_paths(d, 3).to(torch.float64)
-    found = maximise(paths)
+    found = maximise_paths(paths)
     starts = torch.rand(8, d, generator=generator(3), dtype=torch.float64)
     for i in range(paths.b):
         path = paths[i : i + 1]
@@ -51,7 +51,7 @@ def test_many_bounded_quasi_newton_runs_find_nothing_higher(d: int) -> None:
 def test_the_result_is_in_the_cube_and_attained_in_both_dtypes(d: int, name: str) -> None:
     paths = some_paths(d, 5, name)
     for p in (paths, paths.to(torch.float64)):
-        found = maximise(p)
+        found = maximise_paths(p)
         assert found.x.dtype == found.f.dtype == p.dtype
         assert ((found.x >= 0) & (found.x <= 1)).all()
         assert torch.allclose(p(found.x[:, None])[:, 0], found.f, atol=1e-5)
@@ -59,16 +59,16 @@ def test_the_result_is_in_the_cube_and_attained_in_both_dtypes(d: int, name: str
 
 def test_precision_against_a_search_with_thirty_times_the_budget() -> None:
     paths = some_paths(6, 32)
-    best = maximise(paths, NewtonConfig.for_dim(6, budget=30)).f
-    assert (maximise(paths).f >= best - 1e-5).float().mean() >= 0.95
+    best = maximise_paths(paths, NewtonConfig.for_dim(6, budget=30)).f
+    assert (maximise_paths(paths).f >= best - 1e-5).float().mean() >= 0.95
 
 
 def test_the_search_is_deterministic_and_does_not_depend_on_the_batch() -> None:
     paths = some_paths(3, 9)
     state = torch.get_rng_state()
-    whole, again = maximise(paths), maximise(paths)
+    whole, again = maximise_paths(paths), maximise_paths(paths)
     assert torch.equal(whole.x, again.x)
-    assert torch.allclose(maximise(paths[4:5]).f, whole.f[4:5], atol=1e-6)
+    assert torch.allclose(maximise_paths(paths[4:5]).f, whole.f[4:5], atol=1e-6)
     assert torch.equal(torch.get_rng_state(), state)
 
 

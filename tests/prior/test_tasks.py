@@ -12,11 +12,7 @@ import torch
 from torch import Tensor
 
 from amortes.errors import ConfigError
-from amortes.prior.corpus import Corpus
-from amortes.prior.engines import local_engine
-from amortes.prior.generate import generate
 from amortes.prior.gp import PRIORS, GPPrior
-from amortes.prior.plan import CorpusConfig
 from amortes.prior.posterior import exact_posterior
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from amortes.prior.traces import TraceConfig
@@ -116,37 +112,6 @@ def test_queries_placed_at_the_optimum_are_not_calibrated_without_it() -> None:
     assert z[task.near_optimum].mean() > 0.3 > z[~task.near_optimum].mean().abs() + 0.1
 
 
-def test_a_corpus_replaces_the_search(tmp_path: Path) -> None:
-    prior = GPPrior(max_dim=2)
-    config = CorpusConfig(prior=prior, num_paths=32, shard_size=16)
-    generate(tmp_path, config, engine=local_engine(1))
-    stream = TaskStream(prior, 7, SMALL, Corpus.open(tmp_path))
-    task = stream.batch(0)
-    assert digest(task) == digest(stream.batch(0)) != digest(stream.batch(1))
-    assert (task.optimum.f[:, None] >= task.fq).all()
-    other = dataclasses.replace(prior, noise_sd=PRIORS["robust"].noise_sd)
-    message = (
-        r"made from 'custom', not from 'custom'\. Differences: noise_sd\.loc: -4\.0 -> -3\.0; "
-    )
-    with pytest.raises(ConfigError, match=message):
-        TaskStream(other, 7, SMALL, Corpus.open(tmp_path))
-
-
-@pytest.mark.parametrize(("dims", "last"), [((1, 2), 2), ((1, 4), 1)])
-def test_a_corpus_has_all_dimensions_of_the_prior(
-    tmp_path: Path, dims: tuple[int, ...], last: int
-) -> None:
-    config = CorpusConfig(prior=PRIORS["paper"], dims=dims, num_paths=8)
-    generate(tmp_path, config, engine=local_engine(1))
-    corpus = Corpus.open(tmp_path)
-    message = rf"d in 1\.\.6\. .*--set prior.min_dim=1 --set prior.max_dim={last}\."
-    with pytest.raises(ConfigError, match=message):
-        TaskStream(PRIORS["paper"], 7, SMALL, corpus)
-    smaller = dataclasses.replace(PRIORS["paper"], name="custom", max_dim=last)
-    stream = TaskStream(smaller, 7, SMALL, corpus)
-    assert {stream.batch(step).X.shape[2] for step in range(6)} == set(range(1, last + 1))
-
-
 def test_dimension_and_context_can_be_skewed() -> None:
     config = TaskConfig(batch_size=1, num_queries=1, max_context=200, context_skew=3, dim_decay=2)
     stream = TaskStream(GPPrior(max_dim=4), 0, config)
@@ -172,7 +137,7 @@ def test_paths_of_a_batch_are_independent_of_the_context_size() -> None:
 
 
 def test_contexts_alone_are_not_maximised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("amortes.prior.tasks.maximise")
+    monkeypatch.delattr("amortes.prior.tasks.maximise_paths")
     config = dataclasses.replace(SMALL, num_queries=0)
     stream = TaskStream(PRIORS["real"], 6, config)
     for step in range(4):

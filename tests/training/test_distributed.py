@@ -10,7 +10,7 @@ from amortes.errors import ConfigError
 from amortes.prior.tasks import TaskBatch
 from amortes.training.distributed import Ranks, find_device, joined
 from amortes.training.loop import Options, train
-from amortes.training.run import Run
+from amortes.training.run import TrainingRun
 from amortes.training.tensorfile import read_tensors
 from tests.training import child
 
@@ -61,7 +61,7 @@ def run_two(folder: Path, *event: str) -> subprocess.CompletedProcess[str]:
 
 
 def saved_step(folder: Path) -> int:
-    _, about = read_tensors(Run.open(folder).newest, kind="amortes-run-state", version=1)
+    _, about = read_tensors(TrainingRun.open(folder).newest, kind="amortes-run-state", version=1)
     return int(about["step"])
 
 
@@ -86,7 +86,7 @@ def test_two_processes_equal_one(tmp_path: Path) -> None:
     result = run_two(tmp_path / "two")
     assert result.returncode == 0, result.stderr
     train(tmp_path / "one", child.RECIPE, options=Options(threads=1))
-    runs = [Run.open(tmp_path / name) for name in ("one", "two")]
+    runs = [TrainingRun.open(tmp_path / name) for name in ("one", "two")]
     one, two = (read_tensors(r.newest, kind="amortes-run-state", version=1) for r in runs)
     assert one[1]["step"] == two[1]["step"] == 20
     assert one[1]["best_score"] == pytest.approx(two[1]["best_score"], rel=1e-5)

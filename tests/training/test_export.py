@@ -11,27 +11,29 @@ from amortes.nets.kernel import KernelConfig
 from amortes.training.architectures import build_network
 from amortes.training.export import adjust, export, export_untrained, load_network
 from amortes.training.loop import train
-from amortes.training.run import Run
+from amortes.training.run import TrainingRun
 from amortes.training.tensorfile import read_tensors, write_tensors
 from tests.training.fake import FakeNetwork, fake_recipe
 
+Runs = tuple[TrainingRun, TrainingRun]
+
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     folder = tmp_path_factory.mktemp("runs")
     train(folder / "base", fake_recipe(steps=3))
     train(folder / "alpha", fake_recipe("alpha", steps=2, seed=5), base=folder / "base")
-    return Run.open(folder / "base"), Run.open(folder / "alpha")
+    return TrainingRun.open(folder / "base"), TrainingRun.open(folder / "alpha")
 
 
 @pytest.fixture(scope="module")
-def exported(runs: tuple[Run, Run], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def exported(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("files") / "network.safetensors"
     export(runs[1], path, {"excess": 0.5})
     return path
 
 
-def test_round_trip(runs: tuple[Run, Run], exported: Path) -> None:
+def test_round_trip(runs: Runs, exported: Path) -> None:
     network, _ = load_network(exported)
     assert isinstance(network, FakeNetwork)
     assert network.config == fake_recipe().config
@@ -57,7 +59,7 @@ def test_card_tells_all(exported: Path) -> None:
     json.dumps(dataclasses.asdict(card))
 
 
-def test_settings_without_weights_may_change(runs: tuple[Run, Run], tmp_path: Path) -> None:
+def test_settings_without_weights_may_change(runs: Runs, tmp_path: Path) -> None:
     card = export(runs[1], tmp_path / "f", overrides=["effort=5"])
     assert card.config["effort"] == 5
     assert card.stages["alpha"]["recipe"]["config"]["effort"] == 1
@@ -82,17 +84,17 @@ def test_a_file_with_other_settings_or_scores(exported: Path, tmp_path: Path) ->
     assert not (tmp_path / "h").exists()
 
 
-def test_base_run_has_one_stage(runs: tuple[Run, Run], tmp_path: Path) -> None:
+def test_base_run_has_one_stage(runs: Runs, tmp_path: Path) -> None:
     card = export(runs[0], tmp_path / "f")
     assert card == load_network(tmp_path / "f")[1]
     assert card.stages.keys() == {"base"}
 
 
 def test_a_base_run_may_take_the_gains_of_a_file(
-    runs: tuple[Run, Run], exported: Path, tmp_path: Path
+    runs: Runs, exported: Path, tmp_path: Path
 ) -> None:
     train(tmp_path / "longer", fake_recipe(steps=4, seed=21))
-    longer = Run.open(tmp_path / "longer")
+    longer = TrainingRun.open(tmp_path / "longer")
     card = export(longer, tmp_path / "both.safetensors", alpha=exported)
     weights = load_network(tmp_path / "both.safetensors")[0].state_dict()
     gains = load_network(exported)[0].state_dict()
@@ -107,7 +109,7 @@ def test_a_base_run_may_take_the_gains_of_a_file(
         export(longer, tmp_path / "no.safetensors", alpha=base)
 
 
-def test_predictions_survive(runs: tuple[Run, Run], exported: Path, task: Any) -> None:
+def test_predictions_survive(runs: Runs, exported: Path, task: Any) -> None:
     recipe = runs[1].recipe
     trained = build_network(recipe.network, recipe.config, recipe.prior, seed=9)
     trained.load_state_dict(runs[1].weights()[0])
@@ -123,7 +125,7 @@ def test_cut_short(exported: Path, tmp_path: Path, kept: int) -> None:
         load_network(tmp_path / "f")
 
 
-def test_states_of_runs_are_no_networks(runs: tuple[Run, Run]) -> None:
+def test_states_of_runs_are_no_networks(runs: Runs) -> None:
     with pytest.raises(FileError, match="kind 'amortes-run-state'"):
         load_network(runs[0].newest)
 
@@ -195,5 +197,5 @@ def test_a_network_of_which_nothing_is_learned(tmp_path: Path) -> None:
 
 def test_run_without_weights(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="no weights yet"):
-        export(Run.start(tmp_path / "run", fake_recipe()), tmp_path / "f")
+        export(TrainingRun.start(tmp_path / "run", fake_recipe()), tmp_path / "f")
     assert not (tmp_path / "f").exists()

@@ -13,17 +13,17 @@ import pytest
 import torch
 from torch import Tensor
 
+from amortes.corpora.corpus import Corpus
+from amortes.corpora.generate import generate
+from amortes.corpora.plan import CorpusConfig
+from amortes.engines import local_engine
 from amortes.errors import ConfigError, DataError, TrainingError
-from amortes.prior.corpus import Corpus
-from amortes.prior.engines import local_engine
-from amortes.prior.generate import generate
-from amortes.prior.plan import CorpusConfig
 from amortes.prior.tasks import TaskBatch, TaskStream
 from amortes.training.architectures import build_network
 from amortes.training.learner import Learner
 from amortes.training.loop import VALIDATION_SEED, Options, Status, train
 from amortes.training.objectives import Metrics, base_loss
-from amortes.training.run import Run
+from amortes.training.run import TrainingRun
 from amortes.training.tensorfile import read_tensors
 from tests.training import child
 from tests.training.fake import fake_recipe
@@ -32,13 +32,13 @@ ROOT = Path(__file__).parents[2]
 
 
 def state(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    return read_tensors(Run.open(folder).newest, kind="amortes-run-state", version=1)
+    return read_tensors(TrainingRun.open(folder).newest, kind="amortes-run-state", version=1)
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
     """The metrics without what depends on the clock."""
     clock = ("seconds", "datasets_per_second")
-    text = Run.open(folder).metrics.read_text()
+    text = TrainingRun.open(folder).metrics.read_text()
     return [
         {k: v for k, v in json.loads(line).items() if k not in clock} for line in text.splitlines()
     ]
@@ -52,7 +52,7 @@ def assert_same(first: Path, second: Path) -> None:
         assert torch.equal(a[name], b[name]), name
     assert about_a["step"] == about_b["step"]
     assert about_a["best_score"] == about_b["best_score"]
-    assert Run.open(first).best.read_bytes() == Run.open(second).best.read_bytes()
+    assert TrainingRun.open(first).best.read_bytes() == TrainingRun.open(second).best.read_bytes()
 
 
 def raising_at(step: int, action: Callable[[], None]) -> Callable[[Status], None]:
@@ -140,7 +140,9 @@ def test_metrics(undisturbed: Path) -> None:
     assert [line["step"] for line in log] == [5, 10, 15, 20]
     assert log[0].keys() >= {"lr", "loss", "gradient_norm", "excess_none", "excess_both"}
     assert any("excess_pending" in line for line in log)
-    raw = [json.loads(line) for line in Run.open(undisturbed).metrics.read_text().splitlines()]
+    raw = [
+        json.loads(line) for line in TrainingRun.open(undisturbed).metrics.read_text().splitlines()
+    ]
     assert all(line["datasets_per_second"] > 0 for line in raw if "loss" in line)
 
 
@@ -151,7 +153,7 @@ def test_validation_keeps_the_best_average(tmp_path: Path) -> None:
     outcome = train(tmp_path, recipe, report=seen.append)
     validations = {s.step: s.validation for s in seen if s.validation is not None}
     assert validations.keys() == {10, 20}
-    weights, step = Run.open(tmp_path).weights()
+    weights, step = TrainingRun.open(tmp_path).weights()
     assert step == 10
     network = build_network("fake", recipe.config, recipe.prior).double()
     network.load_state_dict(weights)
@@ -168,11 +170,11 @@ def test_alpha_stage(tmp_path: Path, undisturbed: Path) -> None:
     recipe = fake_recipe("alpha")
     outcome = train(tmp_path / "alpha", recipe, base=undisturbed)
     assert outcome.reason == "finished"
-    base, _ = Run.open(undisturbed).weights()
-    alpha, _ = Run.open(tmp_path / "alpha").weights()
+    base, _ = TrainingRun.open(undisturbed).weights()
+    alpha, _ = TrainingRun.open(tmp_path / "alpha").weights()
     changed = {name for name in base if not torch.equal(base[name], alpha[name])}
     assert changed == {n for n in base if n.startswith("alpha.")} | {"alpha_started"}
-    described = Run.open(tmp_path / "alpha").config["base"]
+    described = TrainingRun.open(tmp_path / "alpha").config["base"]
     assert described["recipe"] == child.RECIPE.to_dict()
     final = lines(tmp_path / "alpha")[-1]["validation"]
     assert final.keys() == {"loss"} | {
@@ -261,7 +263,7 @@ def test_paths_from_a_corpus(tmp_path: Path) -> None:
     )
     corpus = Corpus.open(tmp_path / "corpus")
     train(tmp_path / "run", recipe, corpus=corpus)
-    assert Run.open(tmp_path / "run").config["corpus"] == corpus.config.digest
+    assert TrainingRun.open(tmp_path / "run").config["corpus"] == corpus.config.digest
     train(tmp_path / "other", recipe)
     assert not torch.equal(
         state(tmp_path / "run")[0]["network.base.0.weight"],

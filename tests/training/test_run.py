@@ -7,7 +7,7 @@ import torch
 
 from amortes.errors import ConfigError, FileError
 from amortes.training.learner import Learner
-from amortes.training.run import Progress, Run, locked
+from amortes.training.run import Progress, TrainingRun, locked
 from amortes.training.stages import initial_network
 from tests.training.fake import FakeConfig, fake_recipe
 
@@ -18,38 +18,38 @@ def learner(**changes: Any) -> Learner:
 
 
 def test_config_round_trip(tmp_path: Path) -> None:
-    Run.start(tmp_path / "run", fake_recipe(), corpus="abc")
-    again = Run.open(tmp_path / "run")
+    TrainingRun.start(tmp_path / "run", fake_recipe(), corpus="abc")
+    again = TrainingRun.open(tmp_path / "run")
     assert again.recipe == fake_recipe()
     assert again.config["corpus"] == "abc"
 
 
 def test_same_recipe_goes_on_another_is_refused(tmp_path: Path) -> None:
-    Run.start(tmp_path, fake_recipe())
-    Run.start(tmp_path, fake_recipe())
+    TrainingRun.start(tmp_path, fake_recipe())
+    TrainingRun.start(tmp_path, fake_recipe())
     with pytest.raises(ConfigError, match=r"another recipe.*recipe\.lr: 0\.01 -> 0\.5"):
-        Run.start(tmp_path, fake_recipe(lr=0.5))
+        TrainingRun.start(tmp_path, fake_recipe(lr=0.5))
     with pytest.raises(ConfigError, match="corpus: None -> abc"):
-        Run.start(tmp_path, fake_recipe(), corpus="abc")
+        TrainingRun.start(tmp_path, fake_recipe(), corpus="abc")
     with pytest.raises(ConfigError, match="teacher: None -> abc"):
-        Run.start(tmp_path, fake_recipe(), teacher="abc")
+        TrainingRun.start(tmp_path, fake_recipe(), teacher="abc")
 
 
 def test_base_may_have_learnt_more(tmp_path: Path) -> None:
     base = {"recipe": fake_recipe().to_dict(), "step": 5, "seconds": 1}
-    Run.start(tmp_path, fake_recipe("alpha"), base=base)
-    Run.start(tmp_path, fake_recipe("alpha"), base=base | {"step": 9})
+    TrainingRun.start(tmp_path, fake_recipe("alpha"), base=base)
+    TrainingRun.start(tmp_path, fake_recipe("alpha"), base=base | {"step": 9})
     other = base | {"recipe": fake_recipe(lr=0.5).to_dict()}
     with pytest.raises(ConfigError, match=r"base\.lr"):
-        Run.start(tmp_path, fake_recipe("alpha"), base=other)
+        TrainingRun.start(tmp_path, fake_recipe("alpha"), base=other)
 
 
 def test_other_folders_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "precious.txt").write_text("x")
     with pytest.raises(FileError, match="neither empty nor a run"):
-        Run.start(tmp_path, fake_recipe())
+        TrainingRun.start(tmp_path, fake_recipe())
     with pytest.raises(FileError, match="not the folder of a run"):
-        Run.open(tmp_path)
+        TrainingRun.open(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -66,11 +66,11 @@ def test_other_folders_are_left_alone(tmp_path: Path) -> None:
 def test_damaged_config(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(FileError, match=message):
-        Run.open(tmp_path)
+        TrainingRun.open(tmp_path)
 
 
 def test_state_round_trip(tmp_path: Path) -> None:
-    run = Run.start(tmp_path, fake_recipe())
+    run = TrainingRun.start(tmp_path, fake_recipe())
     saved, other = learner(), learner(seed=3)
     saved.step = 7
     run.save(saved, Progress(step=7, seconds=2.5, best_score=0.25))
@@ -81,14 +81,14 @@ def test_state_round_trip(tmp_path: Path) -> None:
 
 
 def test_state_of_another_network_is_refused(tmp_path: Path) -> None:
-    run = Run.start(tmp_path, fake_recipe())
+    run = TrainingRun.start(tmp_path, fake_recipe())
     run.save(learner(config=FakeConfig(width=5)), Progress())
     with pytest.raises(FileError, match=r"newest.safetensors cannot be restored"):
         run.restore(learner())
 
 
 def test_weights_are_the_best_average_else_the_newest(tmp_path: Path) -> None:
-    run = Run.start(tmp_path, fake_recipe())
+    run = TrainingRun.start(tmp_path, fake_recipe())
     with pytest.raises(FileError, match="no weights yet"):
         run.weights()
     newest, best = learner(), learner(seed=3)
@@ -106,7 +106,7 @@ def test_weights_are_the_best_average_else_the_newest(tmp_path: Path) -> None:
 
 
 def test_metrics_after_the_restored_step_are_forgotten(tmp_path: Path) -> None:
-    run = Run.start(tmp_path, fake_recipe())
+    run = TrainingRun.start(tmp_path, fake_recipe())
     run.forget_after(0)  # nothing there yet
     for step in (5, 10, 15):
         run.log({"step": step, "loss": 0.5})
@@ -120,7 +120,7 @@ def test_metrics_after_the_restored_step_are_forgotten(tmp_path: Path) -> None:
 
 
 def test_metrics_of_a_young_or_killed_run(tmp_path: Path) -> None:
-    run = Run.start(tmp_path, fake_recipe())
+    run = TrainingRun.start(tmp_path, fake_recipe())
     assert run.read_metrics() == []
     run.log({"step": 5, "loss": 0.1})
     with run.metrics.open("a") as file:
@@ -140,5 +140,5 @@ def test_what_a_kill_left_half_written_is_cleared(tmp_path: Path) -> None:
     for name in ("config.json", "newest.safetensors", "best.safetensors", "metrics.jsonl"):
         (tmp_path / f".{name}.x1y2.tmp").write_bytes(b"half")
     with locked(tmp_path):
-        run = Run.start(tmp_path, fake_recipe())
+        run = TrainingRun.start(tmp_path, fake_recipe())
     assert list(tmp_path.iterdir()) == [run.folder / "config.json"]

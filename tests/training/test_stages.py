@@ -8,7 +8,7 @@ from amortes.errors import ConfigError
 from amortes.nets.kernel import KernelConfig
 from amortes.training.export import export, export_untrained, load_network
 from amortes.training.learner import Learner
-from amortes.training.run import Progress, Run
+from amortes.training.run import Progress, TrainingRun
 from amortes.training.stages import Base, initial_network, load_teacher
 from tests.training.fake import PRIOR, FakeConfig, FakeNetwork, fake_recipe
 
@@ -17,7 +17,7 @@ from tests.training.fake import PRIOR, FakeConfig, FakeNetwork, fake_recipe
 def base(tmp_path: Path) -> Path:
     """The folder of a base run whose weights are not those of a new network."""
     recipe = fake_recipe(seed=9)
-    run = Run.start(tmp_path / "base", recipe)
+    run = TrainingRun.start(tmp_path / "base", recipe)
     run.save(Learner(recipe, initial_network(recipe), torch.device("cpu")), Progress())
     return run.folder
 
@@ -25,7 +25,7 @@ def base(tmp_path: Path) -> Path:
 def test_alpha_starts_from_the_base(base: Path) -> None:
     network = initial_network(fake_recipe("alpha"), base)
     assert isinstance(network, FakeNetwork)
-    trained, _ = Run.open(base).weights()
+    trained, _ = TrainingRun.open(base).weights()
     assert torch.equal(network.state_dict()["base.0.weight"], trained["base.0.weight"])
     assert float(network.alpha_started) == 1.0
     fresh = initial_network(fake_recipe())
@@ -37,7 +37,7 @@ def test_alpha_starts_from_the_base(base: Path) -> None:
 def test_alpha_part_may_differ(base: Path) -> None:
     config = FakeConfig(gain_width=5, bars=4)
     network = initial_network(fake_recipe("alpha", config=config), base)
-    trained, _ = Run.open(base).weights()
+    trained, _ = TrainingRun.open(base).weights()
     assert torch.equal(network.state_dict()["base.0.weight"], trained["base.0.weight"])
     assert network.state_dict()["alpha.0.weight"].shape == (5, 6)
     assert network.state_dict()["borders"].shape == (5,)
@@ -56,7 +56,7 @@ def test_stage_and_base_belong_together(base: Path) -> None:
 
 
 def test_base_must_be_a_base_run(tmp_path: Path) -> None:
-    Run.start(tmp_path, fake_recipe("alpha"))
+    TrainingRun.start(tmp_path, fake_recipe("alpha"))
     with pytest.raises(ConfigError, match="is a run of stage alpha"):
         initial_network(fake_recipe("alpha"), tmp_path)
 
@@ -72,7 +72,7 @@ def test_prior_must_be_the_bases(base: Path) -> None:
 def taught(tmp_path: Path, base: Path) -> Path:
     """The file of a network that knows gains."""
     recipe = fake_recipe("alpha")
-    run = Run.start(tmp_path / "alpha", recipe, base=Run.open(base).describe())
+    run = TrainingRun.start(tmp_path / "alpha", recipe, base=TrainingRun.open(base).describe())
     run.save(Learner(recipe, initial_network(recipe, base), torch.device("cpu")), Progress())
     export(run, tmp_path / "taught.safetensors")
     return tmp_path / "taught.safetensors"
@@ -89,9 +89,9 @@ def test_stages_go_on_with_the_weights_of_a_file(taught: Path, base: Path) -> No
 
 def test_base_may_be_a_network_in_a_file(tmp_path: Path, base: Path) -> None:
     file = tmp_path / "base.safetensors"
-    export(Run.open(base), file, overrides=["effort=3"])
+    export(TrainingRun.open(base), file, overrides=["effort=3"])
     network = initial_network(fake_recipe("alpha"), file)
-    trained, _ = Run.open(base).weights()
+    trained, _ = TrainingRun.open(base).weights()
     assert torch.equal(network.state_dict()["base.0.weight"], trained["base.0.weight"])
     assert Base.open(file).recipe.config == FakeConfig(effort=3)
     assert Base.open(file).about == Base.open(base).about
@@ -100,7 +100,7 @@ def test_base_may_be_a_network_in_a_file(tmp_path: Path, base: Path) -> None:
 def test_start_must_fit_the_recipe(tmp_path: Path, base: Path, taught: Path) -> None:
     with pytest.raises(ConfigError, match=r"start: .* parameter base.0.weight does not fit"):
         initial_network(fake_recipe(config=FakeConfig(width=5)), start=taught)
-    export(Run.open(base), tmp_path / "base.safetensors")
+    export(TrainingRun.open(base), tmp_path / "base.safetensors")
     with pytest.raises(ConfigError, match=r"with stages base; needed is .* with stage alpha"):
         initial_network(fake_recipe("alpha"), base, tmp_path / "base.safetensors")
 
@@ -127,6 +127,6 @@ def test_teacher_must_know_gains_of_the_same_prior(
     other = dataclasses.replace(PRIOR, name="other")
     with pytest.raises(ConfigError, match=r"'tiny', not on 'other'\. .* name: tiny -> other\."):
         load_teacher(fake_recipe("alpha", prior=other), taught)
-    export(Run.open(base), tmp_path / "base.safetensors")
+    export(TrainingRun.open(base), tmp_path / "base.safetensors")
     with pytest.raises(ConfigError, match="knows no gains"):
         load_teacher(fake_recipe("alpha"), tmp_path / "base.safetensors")

@@ -22,12 +22,12 @@ import amortes
 from amortes.bench.environment import commit
 from amortes.bench.problems.prior import PriorFunction, label
 from amortes.bench.protocol import MethodFactory, weights_digest
-from amortes.bench.results import ResultsFolder, Run
+from amortes.bench.results import PlannedRun, ResultsFolder
 from amortes.bench.sweep import Progress, named_method, sweep
+from amortes.engines import Engine
 from amortes.errors import ConfigError
 from amortes.files import cache_folder, sha256
 from amortes.optimiser.model import ACQUISITIONS
-from amortes.prior.engines import Engine
 from amortes.prior.gp import GPPrior
 
 DIMS = (2, 4, 6, 10)
@@ -87,10 +87,10 @@ class Setting:
             for noise in self.noises
         }
 
-    def runs(self, methods: Sequence[str]) -> list[Run]:
+    def runs(self, methods: Sequence[str]) -> list[PlannedRun]:
         """All runs of some methods; the seed of a run is the index of the function."""
         return [
-            Run(problem=name, method=method, seed=task.index, iterations=self.evaluations)
+            PlannedRun(problem=name, method=method, seed=task.index, iterations=self.evaluations)
             for name, task in self.tasks.items()
             for method in methods
         ]

@@ -66,7 +66,7 @@ Method = Callable[[Tensor, Tensor, int], Seconds]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class LatencyRow:
     """Medians of one method at one number of points."""
 
     n: int
@@ -93,7 +93,7 @@ def compare(
     repeats: int,
     seed: int,
     fully_bayesian: bool,
-) -> Iterator[Row]:
+) -> Iterator[LatencyRow]:
     """A row for each number of points and method; medians of `repeats` datasets, or fewer."""
     methods = {OURS: ours(network), LOGEI: other("map-logei", d), GIBBON: other("map-gibbon", d)}
     if fully_bayesian:
@@ -111,7 +111,7 @@ def compare(
             yield from rows(n, times)
 
 
-def rows(n: int, times: dict[str, list[Seconds]]) -> Iterator[Row]:
+def rows(n: int, times: dict[str, list[Seconds]]) -> Iterator[LatencyRow]:
     """Medians by method, ours the first."""
     medians = {
         name: {
@@ -121,7 +121,7 @@ def rows(n: int, times: dict[str, list[Seconds]]) -> Iterator[Row]:
         for name, taken in times.items()
     }
     for name, ms in medians.items():
-        yield Row(
+        yield LatencyRow(
             n=n,
             method=name,
             ms=ms["total"],

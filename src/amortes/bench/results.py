@@ -64,7 +64,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class PlannedRun:
     """What is to be done: a method on a problem, up to so many observations."""
 
     problem: str
@@ -83,7 +83,7 @@ class Run:
 
 
 def run_csv(
-    run: Run,
+    run: PlannedRun,
     problem: Problem,
     records: Iterable[Record],
     *,
@@ -120,11 +120,11 @@ class ResultsFolder:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.path = Path(folder)
 
-    def finished(self, run: Run) -> bool:
+    def finished(self, run: PlannedRun) -> bool:
         """Whether the run, or a longer one, is there."""
         return self.iterations(run) >= run.iterations
 
-    def iterations(self, run: Run) -> int:
+    def iterations(self, run: PlannedRun) -> int:
         """Observations of the run that is there; 0 if there is none or it is damaged."""
         rows = self._rows(self._run_file(run))
         return max((int(row["iteration"]) for row in rows), default=0)
@@ -137,25 +137,25 @@ class ResultsFolder:
                 digests[row["method"]].add(row["weights"])
         return dict(digests)
 
-    def failed(self, run: Run) -> bool:
+    def failed(self, run: PlannedRun) -> bool:
         """Whether the run was tried in vain."""
         return self.failure_file(run).exists()
 
-    def failure_file(self, run: Run) -> Path:
+    def failure_file(self, run: PlannedRun) -> Path:
         """Where the traceback of a failed run is."""
         return self.path / "failures" / f"{run.filename}.txt"
 
-    def put(self, run: Run, text: str) -> None:
+    def put(self, run: PlannedRun, text: str) -> None:
         """Keep the file of a finished run; forget that it ever failed."""
         write_text(self._run_file(run), text)
         self.failure_file(run).unlink(missing_ok=True)
 
-    def put_failure(self, run: Run, traceback: str) -> Path:
+    def put_failure(self, run: PlannedRun, traceback: str) -> Path:
         """Keep a traceback; returns where."""
         write_text(self.failure_file(run), f"{run}\n\n{traceback}")
         return self.failure_file(run)
 
-    def rows(self, runs: Iterable[Run] | None = None) -> list[dict[str, Any]]:
+    def rows(self, runs: Iterable[PlannedRun] | None = None) -> list[dict[str, Any]]:
         """Rows of all finished runs, or of these, sorted, with numbers as numbers."""
         files = self._run_files() if runs is None else [self._run_file(run) for run in runs]
         found = [_typed(row) for file in files for row in self._rows(file)]
@@ -187,7 +187,7 @@ class ResultsFolder:
         with locked(self.path, "sweep"):
             yield
 
-    def _run_file(self, run: Run) -> Path:
+    def _run_file(self, run: PlannedRun) -> Path:
         return self.path / "runs" / f"{run.filename}.csv"
 
     def _run_files(self) -> list[Path]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from amortes.bench.problems import chemistry, engineering, hpob, lcbench, models, synthetic
 from amortes.bench.problems.registry import FAMILIES, HIGH_NOISE
-from amortes.bench.results import Run
+from amortes.bench.results import PlannedRun
 from amortes.errors import ConfigError
 
 # What runs within seconds per step; fully Bayesian baselines (fb-...) are asked for by name.
@@ -107,7 +107,7 @@ def plan(
     methods: Sequence[str] = (),
     seeds: Sequence[int] = (),
     iterations: int | None = None,
-) -> list[Run]:
+) -> list[PlannedRun]:
     """The runs of a suite, ordered so that all problems and methods advance evenly by seed.
 
     `problems` are names or patterns such as `hpob-5971-*`, which choose from the suite or, without
@@ -118,7 +118,9 @@ def plan(
         raise ConfigError("Nothing to run: give a suite, or problems.")
     parts = _select(chosen.parts, problems)
     runs = [
-        Run(problem=problem, method=method, seed=seed, iterations=iterations or part.iterations)
+        PlannedRun(
+            problem=problem, method=method, seed=seed, iterations=iterations or part.iterations
+        )
         for part in parts
         for seed in seeds or part.seeds
         for problem in part.problems

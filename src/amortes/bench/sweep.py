@@ -23,9 +23,9 @@ from amortes.bench.environment import write_environment
 from amortes.bench.loop import optimise
 from amortes.bench.problems.registry import make_problem
 from amortes.bench.protocol import MethodFactory, Problem, weights_digest
-from amortes.bench.results import ENVIRONMENT, ResultsFolder, Run, run_csv
+from amortes.bench.results import ENVIRONMENT, PlannedRun, ResultsFolder, run_csv
+from amortes.engines import Engine, Made
 from amortes.errors import ConfigError
-from amortes.prior.engines import Engine, Made
 
 ProblemMaker = Callable[[str], Problem]
 MethodMaker = Callable[[str], MethodFactory]
@@ -44,7 +44,7 @@ class Progress:
 
     done: int  # runs that need no work any more, failed ones included
     total: int
-    run: Run | None = None
+    run: PlannedRun | None = None
     failure: Path | None = None  # where the traceback is, if the run failed
     seconds_left: float | None = None  # if the runs to come take as long as those of this session
 
@@ -61,7 +61,7 @@ class Summary:
 
 def sweep(
     folder: Path,
-    runs: Sequence[Run],
+    runs: Sequence[PlannedRun],
     *,
     engine: Engine,
     problem_maker: ProblemMaker = make_problem,
@@ -110,7 +110,7 @@ def sweep(
     )
 
 
-def _digests(runs: Sequence[Run], method_maker: MethodMaker) -> dict[str, str]:
+def _digests(runs: Sequence[PlannedRun], method_maker: MethodMaker) -> dict[str, str]:
     """Of the weights of each method, as they are now."""
     digests = {}
     for method in dict.fromkeys(run.method for run in runs):
@@ -138,7 +138,7 @@ def _check_weights(results: ResultsFolder, digests: Mapping[str, str]) -> None:
         )
 
 
-def _keep(results: ResultsFolder, run: Run, data: bytes) -> Path | None:
+def _keep(results: ResultsFolder, run: PlannedRun, data: bytes) -> Path | None:
     """Write what a worker returned; if it is a traceback, tell where."""
     outcome = json.loads(data)
     if "csv" not in outcome:
@@ -148,7 +148,7 @@ def _keep(results: ResultsFolder, run: Run, data: bytes) -> Path | None:
 
 
 def _perform(
-    runs: Sequence[Run],
+    runs: Sequence[PlannedRun],
     problem_maker: ProblemMaker,
     method_maker: MethodMaker,
     commit: str,

@@ -12,15 +12,15 @@ from amortes.cli.lazy import LazyGroup
 from amortes.errors import AmortesError
 
 COMMANDS = {
-    "optimize": ("amortes.cli.optimize:optimize", "Find the best arguments of a command."),
-    "lab": ("amortes.cli.lab:lab", "Run experiments on a local web page."),
-    "demo": ("amortes.cli.demo:demo", "Noisy Hartmann-6: entropy search, LogEI, random search."),
-    "info": ("amortes.cli.info:info", "The trained networks that come with amortes."),
-    "prior": ("amortes.cli.prior:prior", "Sample paths, their maxima, and corpora of them."),
-    "train": ("amortes.cli.train:train", "Train the base or the alpha stage of a network."),
-    "export": ("amortes.cli.export:export", "Write the weights of a run to one file."),
-    "bench": ("amortes.cli.bench:bench", "Compare methods on problems, and time them."),
-    "evaluate": ("amortes.cli.evaluate:evaluate", "Compare weights with independent oracles."),
+    "optimize": ("optimize:optimize", "Find the best arguments of a command."),
+    "lab": ("lab:lab", "Run experiments on a local web page."),
+    "demo": ("demo:demo", "Noisy Hartmann-6: entropy search, LogEI, random search."),
+    "info": ("info:info", "The trained networks that come with amortes."),
+    "prior": ("groups:prior", "Sample paths, their maxima, and corpora of them."),
+    "train": ("groups:train", "Train the base or the alpha stage of a network."),
+    "export": ("export:export", "Write the weights of a run to one file."),
+    "bench": ("groups:bench", "Compare methods on problems, and time them."),
+    "evaluate": ("groups:evaluate", "Compare weights with independent oracles."),
 }
 GO_ON = (
     *("optimize", "lab", "prior generate", "train base", "train alpha"),

@@ -7,17 +7,28 @@ from pathlib import Path
 
 import click
 
-from amortes.bench.latency import FULLY_BAYESIAN, LOGEI, OURS, Row, Start, compare, measure_start
+from amortes.bench.latency import (
+    FULLY_BAYESIAN,
+    LOGEI,
+    OURS,
+    LatencyRow,
+    Start,
+    compare,
+    measure_start,
+)
 from amortes.cli.console import (
     ERR,
     EXIT_FAILED_CHECK,
+    NATURAL,
     OUT,
+    POSITIVE,
+    counting,
     format_value,
     json_option,
-    progress,
+    option,
     show_rows,
 )
-from amortes.cli.parsing import POSITIVE, parse_sizes
+from amortes.cli.parsing import parse_sizes
 from amortes.cli.weights import Weights
 from amortes.pretrained import as_network
 
@@ -32,16 +43,14 @@ BUSY = 0.5
 
 @click.command()
 @click.argument("weights", required=False, type=Weights())
-@click.option("-d", "--dims", "d", type=POSITIVE, default=6, show_default=True,
-              help="Dimensions.")  # fmt: skip
-@click.option("--points", callback=parse_sizes, default="20,50,100,200", show_default=True,
-              metavar="N,N,...", help="Observed points.")  # fmt: skip
-@click.option("--repeats", type=POSITIVE, default=9, show_default=True,
-              help="Datasets of each size; times are medians.")  # fmt: skip
-@click.option("--fully-bayesian", is_flag=True,
-              help="Also JES under MCMC over hyperparameters: minutes per size.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--check", is_flag=True, help="Exit with code 1 if a target is missed.")
+@option("-d", "--dims", "d", type=POSITIVE, default=6, help="Dimensions.")
+@option("--points", callback=parse_sizes, default="20,50,100,200", metavar="N,N,...",
+        help="Observed points.")  # fmt: skip
+@option("--repeats", type=POSITIVE, default=9, help="Datasets of each size; times are medians.")
+@option("--fully-bayesian", is_flag=True,
+        help="Also JES under MCMC over hyperparameters: minutes per size.")  # fmt: skip
+@option("--seed", type=NATURAL, default=0)
+@option("--check", is_flag=True, help="Exit with code 1 if a target is missed.")
 @json_option
 def latency(
     weights: Path | None,
@@ -71,18 +80,12 @@ def latency(
     network = as_network(weights, gains=True)
     start = measure_start(d, max(points)) if weights is None else None
     rows = []
-    with progress("rows") as bar:
-        task = bar.add_task("measuring", total=len(points) * (5 if fully_bayesian else 3), note="")
+    with counting("rows", "measuring", len(points) * (5 if fully_bayesian else 3)) as update:
         for row in compare(
-            network,
-            d=d,
-            points=points,
-            repeats=repeats,
-            seed=seed,
-            fully_bayesian=fully_bayesian,
+            network, d=d, points=points, repeats=repeats, seed=seed, fully_bayesian=fully_bayesian
         ):
             rows.append(row)
-            bar.update(task, advance=1, note=f"n={row.n}")
+            update(advance=1, note=f"n={row.n}")
     missed = list(misses(rows, start))
     tables = [dataclasses.asdict(row) for row in rows]
     if as_json:
@@ -101,7 +104,7 @@ def latency(
         raise click.exceptions.Exit(EXIT_FAILED_CHECK)
 
 
-def misses(rows: list[Row], start: Start | None) -> list[str]:
+def misses(rows: list[LatencyRow], start: Start | None) -> list[str]:
     """The targets that these measurements miss, as sentences."""
     missed = []
     for row in rows:

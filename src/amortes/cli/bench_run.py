@@ -1,68 +1,44 @@
 """`amortes bench run`: methods on problems, many times."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from amortes.cli.console import EXIT_FAILED_CHECK, json_option, show_rows
-from amortes.cli.parsing import POSITIVE, parse_names, parse_ranges
-from amortes.cli.sweeping import make_engine, show_failures, sweep_options, sweep_progress
+from amortes.cli.console import FOLDER, POSITIVE, json_option, option, show_rows
+from amortes.cli.parsing import parse_names, parse_ranges
+from amortes.cli.sweep_options import show_failures, sweep_options, sweep_progress
 
 if TYPE_CHECKING:
-    from amortes.bench.results import Run
+    from amortes.bench.results import PlannedRun
+    from amortes.engines import Engine
 
-SUITES = (
-    *("synthetic", "noise", "lcbench", "hpob", "sklearn", "real", "mini", "paper", "runtime"),
-)
+SUITES = ["synthetic", "noise", "lcbench", "hpob", "sklearn", "real", "mini", "paper", "runtime"]
 
 
 @click.command()
-@click.option("--suite", type=click.Choice(SUITES), help="Problems with seeds and iterations.")
-@click.option(
-    "--problems",
-    callback=parse_names,
-    metavar="P,P,...",
-    help="Names or patterns (hpob-5971-*), of the suite or, without one, of all problems.",
-)
-@click.option(
-    "--methods",
-    callback=parse_names,
-    metavar="M,M,...",
-    help="Such as jes,jes@kernel-paper,logei,map-logei,fb-jes,optuna-tpe,random.  "
-    "[default: those of the suite]",
-)
-@click.option(
-    "--seeds", callback=parse_ranges, show_default="those of the suite", help="Such as 0-9."
-)
-@click.option(
-    "--iterations",
-    type=POSITIVE,
-    show_default="those of the suite",
-    help="Observations in all, with the d initial ones.",
-)
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    required=True,
-    help="Folder for the results.",
-)
+@option("--suite", type=click.Choice(SUITES), help="Problems with seeds and iterations.")
+@option("--problems", callback=parse_names, metavar="P,P,...",
+        help="Names or patterns (hpob-5971-*), of the suite or, without one, of all "
+             "problems.")  # fmt: skip
+@option("--methods", callback=parse_names, metavar="M,M,...",
+        help="Such as "
+             "jes,jes@kernel-paper,logei,map-logei,fb-jes,optuna-tpe,random.  "
+             "[default: those of the suite]")  # fmt: skip
+@option("--seeds", callback=parse_ranges, show_default="those of the suite", help="Such as 0-9.")
+@option("--iterations", type=POSITIVE, show_default="those of the suite",
+        help="Observations in all, with the d initial ones.")  # fmt: skip
+@option("--out", type=FOLDER, required=True, help="Folder for the results.")
 @sweep_options
 @json_option
-@click.pass_context
 def run(
-    ctx: click.Context,
     suite: str | None,
     problems: tuple[str, ...],
-    methods: tuple[str, ...],
-    seeds: tuple[int, ...],
-    iterations: int | None,
     out: Path,
-    workers: int | None,
-    engine: str,
-    ray_address: str | None,
+    engine: "Engine",
     retry_failed: bool,
     as_json: bool,
+    **which: Any,
 ) -> None:
     """Run methods on problems; results go to OUT/results.csv, a row for each observation.
 
@@ -86,11 +62,10 @@ def run(
 
     if suite is None and not problems:
         raise click.UsageError("Nothing to run: give --suite or --problems.")
-    runs = plan(suite, problems=problems, methods=methods, seeds=seeds, iterations=iterations)
-    chosen = make_engine(engine, workers, ray_address)
+    runs = plan(suite, problems=problems, **which)
     _check(runs)
     with sweep_progress() as report:
-        summary = sweep(out, runs, engine=chosen, retry_failed=retry_failed, progress=report)
+        summary = sweep(out, runs, engine=engine, retry_failed=retry_failed, progress=report)
     row = {
         "runs": len(runs),
         "finished": summary.finished,
@@ -101,11 +76,9 @@ def run(
     }
     show_rows([row], as_json=as_json)
     show_failures(summary.failures)
-    if summary.failures:
-        ctx.exit(EXIT_FAILED_CHECK)
 
 
-def _check(runs: "list[Run]") -> None:
+def _check(runs: "list[PlannedRun]") -> None:
     """Find before the first run what would make runs fail.
 
     Unknown methods, missing weights, data and packages, fewer iterations than initial points.

@@ -7,8 +7,8 @@ import click
 
 from amortes.acquisition.bench import compare
 from amortes.acquisition.fitted import SCORES
-from amortes.cli.console import json_option, progress, show_rows
-from amortes.cli.parsing import POSITIVE, parse_sizes
+from amortes.cli.console import NATURAL, POSITIVE, counting, json_option, option, show_rows
+from amortes.cli.parsing import parse_sizes
 from amortes.cli.weights import Weights
 from amortes.nets.base import GAINS
 from amortes.pretrained import DEFAULT, as_network
@@ -16,29 +16,12 @@ from amortes.pretrained import DEFAULT, as_network
 
 @click.command()
 @click.argument("weights", default=DEFAULT, type=Weights())
-@click.option(
-    "--score", type=click.Choice(SCORES), default="jes", show_default=True, help="What to climb."
-)
-@click.option(
-    "--dims",
-    callback=parse_sizes,
-    default="2,6",
-    show_default=True,
-    metavar="D,D,...",
-    help="Dimensions.",
-)
-@click.option(
-    "--points",
-    callback=parse_sizes,
-    default="20,50",
-    show_default=True,
-    metavar="N,N,...",
-    help="Observed points.",
-)
-@click.option(
-    "--datasets", type=POSITIVE, default=20, show_default=True, help="Datasets of each size."
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@option("--score", type=click.Choice(SCORES), default="jes", help="What to climb.")
+@option("--dims", callback=parse_sizes, default="2,6", metavar="D,D,...", help="Dimensions.")
+@option("--points", callback=parse_sizes, default="20,50", metavar="N,N,...",
+        help="Observed points.")  # fmt: skip
+@option("--datasets", type=POSITIVE, default=20, help="Datasets of each size.")
+@option("--seed", type=NATURAL, default=0)
 @json_option
 def search(
     weights: Path,
@@ -62,14 +45,13 @@ def search(
     """
     network = as_network(weights, gains=score in GAINS)
     rows = []
-    with progress("sizes") as bar:
-        task = bar.add_task("searching", total=len(dims) * len(points), note="")
+    with counting("sizes", "searching", len(dims) * len(points)) as update:
         for d in dims:
             network.prior.check_dim(d)
             for n in points:
-                bar.update(task, note=f"d={d} n={n}")
+                update(note=f"d={d} n={n}")
                 rows += compare(network, d=d, n=n, score=score, datasets=datasets, seed=seed)
-                bar.advance(task)
+                update(advance=1)
     table = [dataclasses.asdict(row) for row in rows]
     if not as_json:  # what is the same in all rows goes into the title
         table = [{k: v for k, v in row.items() if k not in ("score", "datasets")} for row in table]

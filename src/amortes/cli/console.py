@@ -3,8 +3,10 @@
 Results go to standard output, everything else to standard error, so that output can be piped.
 """
 
+import contextlib
+import functools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,12 +39,35 @@ EXIT_INTERRUPTED = 130  # Ctrl-C or SIGTERM, as shells have it
 
 FORMATS = ("", ".png", ".svg", ".pdf")  # of figures; without a suffix it is PNG
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+# Kinds of values.
+PATH = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+POSITIVE, NATURAL = click.IntRange(min=1), click.IntRange(min=0)
+
+
+def option(*names: str, **settings: Any) -> Callable[[Command], Command]:
+    """`click.option` that shows its default."""
+    return click.option(*names, **{"show_default": True, **settings})
+
+
+def options(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one decorator."""
+
+    def decorate(command: Command) -> Command:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+json_option = option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
 def set_option(what: str) -> Callable[[Command], Command]:
     """`--set NAME=VALUE`, as often as one likes, to change settings of `what`."""
-    return click.option(
+    return option(
         "--set",
         "overrides",
         multiple=True,
@@ -53,11 +78,10 @@ def set_option(what: str) -> Callable[[Command], Command]:
 
 def figure_option(default: str) -> Callable[[Command], Command]:
     """`--output FILE` of a figure; a format that cannot be written is found before any work."""
-    return click.option(
+    return option(
         "-o",
         "--output",
         default=default,
-        show_default=True,
         type=click.Path(dir_okay=False, path_type=Path),
         callback=_check_format,
         help="PNG, SVG or PDF.",
@@ -83,6 +107,13 @@ def progress(unit: str) -> Progress:
         console=ERR,
         disable=not ERR.is_terminal,
     )
+
+
+@contextlib.contextmanager
+def counting(unit: str, what: str, total: int | None = None) -> Iterator[Callable[..., None]]:
+    """Yields what moves a progress bar: `update(advance=1, note="d=2")` and the like."""
+    with progress(unit) as bar:
+        yield functools.partial(bar.update, bar.add_task(what, total=total, note=""))
 
 
 def write_figure(figure: "Figure", output: Path) -> None:

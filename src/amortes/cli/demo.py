@@ -5,14 +5,13 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from amortes.cli.console import OUT, figure_option, progress, write_figure
+from amortes.cli.console import OUT, POSITIVE, figure_option, option, progress, write_figure
 
 
 @click.command()
-@click.option("--evaluations", type=click.IntRange(min=8), default=40, show_default=True,
-              help="Evaluations of each method.")  # fmt: skip
-@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True,
-              help="Runs of each method, each with its own first points and noise.")  # fmt: skip
+@option("--evaluations", type=click.IntRange(min=8), default=40, help="Evaluations of each method.")
+@option("--seeds", type=POSITIVE, default=3,
+        help="Runs of each method, each with its own first points and noise.")  # fmt: skip
 @figure_option("out/demo.png")
 def demo(evaluations: int, seeds: int, output: Path) -> None:
     """Tune a model and optimise a noisy function, next to Optuna's TPE and random search.

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from amortes.cli.console import json_option, progress
-from amortes.cli.evaluating import (
+from amortes.cli.console import counting, json_option, option
+from amortes.cli.evaluate_options import (
     cache_option,
     cells_option,
     prior_option,
@@ -27,14 +27,11 @@ from amortes.training.export import load_network
     "Dimensions (1, 2) and dataset sizes.  [default: n in 3, 8, 20, and 50 with queries near "
     "the best point]"
 )
-@click.option(
-    "--tasks",
-    type=click.IntRange(1, alpha_tasks.MAX_TASKS),
-    default=alpha_tasks.DEFAULT_TASKS,
-    show_default=True,
-    help="Tasks per cell.",
+@option("--tasks", type=click.IntRange(1, alpha_tasks.MAX_TASKS), help="Tasks per cell.",
+        default=alpha_tasks.DEFAULT_TASKS)  # fmt: skip
+@option(
+    "--botorch/--no-botorch", default=True, show_default=False, help="Compare with BoTorch, too."
 )
-@click.option("--botorch/--no-botorch", default=True, help="Compare with BoTorch, too.")
 @cache_option
 @json_option
 def alpha(
@@ -70,14 +67,14 @@ def alpha(
     prior = named_prior(prior_name) if prior_name else network.prior
     cells = cells or alpha_tasks.grid(prior)
     scores = []
-    with progress("tasks") as bar:
-        task = bar.add_task("brute force", total=len(cells) * tasks, note="")
-
-        def show(label: str) -> None:
-            bar.update(task, advance=1, note=label)
-
+    with counting("tasks", "brute force", len(cells) * tasks) as update:
         found = alpha_tasks.alpha_tasks(
-            prior, cells, tasks, botorch=botorch, cache=cache, on_task=show
+            prior,
+            cells,
+            tasks,
+            botorch=botorch,
+            cache=cache,
+            on_task=lambda label: update(advance=1, note=label),
         )
         for cell, one in found:
             scores += alpha_scores(network, cell, one)

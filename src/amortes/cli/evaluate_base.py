@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from amortes.cli.console import json_option, progress
-from amortes.cli.evaluating import (
+from amortes.cli.console import counting, json_option, option
+from amortes.cli.evaluate_options import (
     cache_option,
     cells_option,
     prior_option,
@@ -30,13 +30,7 @@ from amortes.training.export import load_network
     "Dimensions and dataset sizes.  [default: d in 1, 2, 4, 6, 12 and n in 5, 20, 45, 100, "
     "as far as the prior goes]"
 )
-@click.option(
-    "--datasets",
-    type=click.IntRange(2, DATASETS),
-    default=DATASETS,
-    show_default=True,
-    help="Datasets per cell.",
-)
+@option("--datasets", type=click.IntRange(2, DATASETS), default=DATASETS, help="Datasets per cell.")
 @cache_option
 @json_option
 def base(
@@ -68,22 +62,18 @@ def base(
     prior = named_prior(prior_name) if prior_name else network.prior
     cells = cells or grid(prior)
     variants = _variants(network)
-    with progress("cells") as bar:
-        task = bar.add_task("reference", total=len(cells), note="")
-
-        def show(cell: Cell) -> None:
-            bar.update(task, advance=1, note=f"d={cell[0]} n={cell[1]}")
-
-        found = references(prior, cells, cache, show)
+    with counting("cells", "reference", len(cells)) as update:
+        found = references(
+            prior, cells, cache, lambda c: update(advance=1, note=f"d={c[0]} n={c[1]}")
+        )
     scores = {}
-    with progress("cells") as bar:
-        task = bar.add_task("network", total=len(cells) * len(variants), note="")
+    with counting("cells", "network", len(cells) * len(variants)) as update:
         for name, variant in variants.items():
             own = []
             for cell in cells:
-                bar.update(task, note=f"{name}, d={cell[0]} n={cell[1]}")
+                update(note=f"{name}, d={cell[0]} n={cell[1]}")
                 own.append(base_score(name, variant, cell, found[cell], datasets))
-                bar.advance(task)
+                update(advance=1)
             scores[name] = [*own, *average(own)]
     rows = [dataclasses.asdict(score) for own in scores.values() for score in own]
     show_scores(rows, "network", f"{weights.name} on prior {prior.name}", as_json=as_json)

@@ -4,18 +4,17 @@ from pathlib import Path
 
 import click
 
-from amortes.cli.console import figure_option, progress, write_figure
-from amortes.cli.evaluating import weights_argument
+from amortes.cli.console import NATURAL, counting, figure_option, option, write_figure
+from amortes.cli.evaluate_options import weights_argument
 from amortes.oracles.brute_force import BruteForceConfig
-from amortes.oracles.figure import draw_gains
+from amortes.oracles.gain_figure import draw_gains
 from amortes.pretrained import as_network
 
 
 @click.command()
 @weights_argument
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
-@click.option("--context", default=8, show_default=True, type=click.IntRange(1, 200),
-              help="Observations of the function.")  # fmt: skip
+@option("--seed", default=0, type=NATURAL)
+@option("--context", default=8, type=click.IntRange(1, 200), help="Observations of the function.")
 @figure_option("out/figure.png")
 def figure(weights: Path, seed: int, context: int, output: Path) -> None:
     """Draw the paper's figure: predictions and acquisitions for a function in one dimension.
@@ -29,13 +28,8 @@ def figure(weights: Path, seed: int, context: int, output: Path) -> None:
     """
     network = as_network(weights, gains=True)
     config = BruteForceConfig()
-    with progress("repeats") as bar:
-        task = bar.add_task("brute force", total=config.repeats, note="")
+    with counting("repeats", "brute force", config.repeats) as update:
         drawn = draw_gains(
-            network,
-            seed=seed,
-            context=context,
-            config=config,
-            on_repeat=lambda: bar.advance(task),
+            network, seed=seed, context=context, config=config, on_repeat=lambda: update(advance=1)
         )
     write_figure(drawn, output)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from amortes.cli.console import json_option, progress, show_rows
+from amortes.cli.console import FILE, counting, json_option, option, show_rows
 from amortes.cli.parsing import parse_sizes
 from amortes.cli.weights import Weights
 
@@ -22,35 +22,16 @@ TITLES = {
 
 @click.command()
 @click.argument("weights", nargs=-1, type=Weights())
-@click.option(
-    "--prior",
-    "priors",
-    multiple=True,
-    metavar="NAME",
-    help="An untrained kernel network with a named prior, whose predictions need no training; may "
-    "be repeated.",
-)
-@click.option(
-    "--traces",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="A file of `amortes bench traces`.  [default: the one that comes with amortes]",
-)
-@click.option(
-    "--families",
-    metavar="F,F,...",
-    help="Only these families of problems.  [default: all]",
-)
-@click.option(
-    "--sizes",
-    callback=parse_sizes,
-    default="10,20,40",
-    show_default=True,
-    metavar="N,N,...",
-    help="Numbers of observations told.",
-)
-@click.option(
-    "--plain-baseline", is_flag=True, help="The baseline takes results as they are, unwarped."
-)
+@option("--prior", "priors", multiple=True, metavar="NAME",
+        help="An untrained kernel network with a named prior, whose predictions need "
+             "no training; may be repeated.")  # fmt: skip
+@option("--traces", type=FILE,
+        help="A file of `amortes bench traces`.  [default: the one that comes with "
+             "amortes]")  # fmt: skip
+@option("--families", metavar="F,F,...", help="Only these families of problems.  [default: all]")
+@option("--sizes", callback=parse_sizes, default="10,20,40", metavar="N,N,...",
+        help="Numbers of observations told.")  # fmt: skip
+@option("--plain-baseline", is_flag=True, help="The baseline takes results as they are, unwarped.")
 @json_option
 def prior(
     weights: tuple[Path, ...],
@@ -88,13 +69,12 @@ def prior(
             there = ", ".join(sorted({trace.family for trace in found}))
             raise click.UsageError(f"No family {', '.join(sorted(unknown))}; there are {there}.")
         found = [trace for trace in found if trace.family in wanted]
-    with progress("traces") as bar:
-        task = bar.add_task("scoring", total=len(found) * len(networks), note="")
+    with counting("traces", "scoring", len(found) * len(networks)) as update:
         differences = score_networks(
             networks,
             found,
             sizes,
-            lambda name, trace: bar.update(task, advance=1, note=f"{name}, {trace.problem}"),
+            lambda name, trace: update(advance=1, note=f"{name}, {trace.problem}"),
             plain_baseline=plain_baseline,
         )
     if as_json:

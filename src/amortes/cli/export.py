@@ -7,32 +7,23 @@ from typing import Any
 
 import click
 
-from amortes.cli.console import ERR, json_option, set_option, show_rows
+from amortes.cli.console import ERR, PATH, json_option, option, set_option, show_rows
 from amortes.cli.weights import Weights, card_rows
 from amortes.errors import ConfigError, FileError
 from amortes.files import read_json
 from amortes.training.architectures import learns_gains
 from amortes.training.export import adjust
 from amortes.training.export import export as write_network
-from amortes.training.run import Run
+from amortes.training.run import TrainingRun
 
 
 @click.command()
 @click.argument("source", type=Weights(), metavar="RUN|WEIGHTS")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, help="File to write."
-)
-@click.option(
-    "--scores",
-    "scores_file",
-    type=click.Path(path_type=Path),
-    help="JSON object to store as the scores of the card.",
-)
-@click.option(
-    "--alpha",
-    type=Weights(),
-    help="A trained network, by name or file, whose gains a base run takes over.",
-)
+@option("-o", "--output", type=PATH, required=True, help="File to write.")
+@option("--scores", "scores_file", type=PATH,
+        help="JSON object to store as the scores of the card.")  # fmt: skip
+@option("--alpha", type=Weights(),
+        help="A trained network, by name or file, whose gains a base run takes over.")  # fmt: skip
 @set_option("the network on which no weights depend, for instance landmarks.optima=64")
 @json_option
 def export(
@@ -61,7 +52,7 @@ def export(
     """
     scores = None if scores_file is None else _read_scores(scores_file)
     if not source.is_file():
-        card = write_network(Run.open(source), output, scores, overrides, alpha)
+        card = write_network(TrainingRun.open(source), output, scores, overrides, alpha)
     elif alpha is None:
         card = adjust(source, output, scores, overrides)
     else:

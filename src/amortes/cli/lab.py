@@ -4,15 +4,15 @@ from pathlib import Path
 
 import click
 
-from amortes.cli.console import ERR, OUT
+from amortes.cli.console import ERR, FOLDER, OUT, option
 from amortes.errors import FileError, MissingExtraError
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path("."))
-@click.option("--port", type=click.IntRange(0, 65535), help="Default: the first free from 8765 on.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
-@click.option("--no-browser", is_flag=True, help="Print the address, and do not open it.")
+@click.argument("folder", type=FOLDER, default=Path("."))
+@option("--port", type=click.IntRange(0, 65535), help="Default: the first free from 8765 on.")
+@option("--host", default="127.0.0.1", help="Address to listen at.")
+@option("--no-browser", is_flag=True, help="Print the address, and do not open it.")
 def lab(folder: Path, port: int | None, host: str, no_browser: bool) -> None:
     """Run experiments on a local web page, or watch a program that does.
 

@@ -11,7 +11,10 @@ import click
 
 
 class LazyGroup(click.Group):
-    """A click group whose commands are given as {name: ("module:attribute", one line of help)}."""
+    """A click group whose commands are given as {name: ("module:attribute", one line of help)}.
+
+    Modules are those of this package.
+    """
 
     def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -25,8 +28,8 @@ class LazyGroup(click.Group):
         """Import and return one subcommand."""
         if cmd_name not in self.lazy:
             return None
-        module, _, attribute = self.lazy[cmd_name][0].partition(":")
-        command = getattr(importlib.import_module(module), attribute)
+        module, attribute = self.lazy[cmd_name][0].split(":")
+        command = getattr(importlib.import_module(f"amortes.cli.{module}"), attribute)
         assert isinstance(command, click.Command)
         return command
 

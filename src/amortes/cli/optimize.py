@@ -13,7 +13,17 @@ import click
 from rich.live import Live
 
 from amortes.bench.report.tables import counted
-from amortes.cli.console import ERR, EXIT_FAILED_CHECK, OUT, json_option
+from amortes.cli.console import (
+    ERR,
+    EXIT_FAILED_CHECK,
+    FOLDER,
+    NATURAL,
+    OUT,
+    PATH,
+    POSITIVE,
+    json_option,
+    option,
+)
 from amortes.cli.weights import Weights
 from amortes.command import view
 from amortes.command.folder import RunFolder
@@ -28,48 +38,44 @@ from amortes.optimiser.table import read_results
 from amortes.optimiser.text import number
 from amortes.training.interrupt import StopRequest
 
-POSITIVE = click.IntRange(min=1)
 REFRESH = 0.25
 """Seconds between pictures of what is running."""
 
 
 @click.command()
-@click.option("--space", "space_file", type=click.Path(path_type=Path), required=True,
-              help="TOML file with the parameters; see above.")  # fmt: skip
-@click.option("--trials", type=POSITIVE, default=50, show_default=True,
-              help="Evaluations in all, with those of earlier calls; those of --start do not "
-                   "count.")  # fmt: skip
-@click.option("--jobs", type=POSITIVE, default=1, show_default=True,
-              help="Evaluations at a time.")  # fmt: skip
-@click.option("--goal", type=click.Choice(["minimize", "maximize"]), default="minimize",
-              show_default=True, help="What to do with the number.")  # fmt: skip
-@click.option("--result", "result_key", metavar="FILE:KEY",
-              help="Read the number from a JSON file the command writes to its "
-                   "$AMORTES_TRIAL_FOLDER, such as result.json:loss or result.json:test.loss.  "
-                   "[default: the last line of its output]")  # fmt: skip
-@click.option("--cost", metavar="FILE:KEY|seconds",
-              help="What an evaluation costs: a number in a JSON file, or the seconds it takes. "
-                   "What it tells is then weighed by that.")  # fmt: skip
-@click.option("--violation", metavar="FILE:KEY",
-              help="By how much an evaluation violates a constraint that only it can tell, at most "
-                   "0 if it does not: a number in a JSON file.")  # fmt: skip
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
-              help="Stop evaluations that take longer; they count as failed.")  # fmt: skip
-@click.option("--start", "start_file", type=click.Path(path_type=Path, dir_okay=False, exists=True),
-              help="Past results to begin with: a CSV file with a column for each parameter and "
-                   "one named value, such as trials.csv of another run.")  # fmt: skip
-@click.option("--retry-failed", is_flag=True,
-              help="Evaluate what failed in earlier calls again, once its cause is mended; "
-                   "else failures are avoided.")  # fmt: skip
-@click.option("--acquisition", type=click.Choice(ACQUISITIONS), default="auto", show_default=True,
-              help="How to choose.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--run", "folder", type=click.Path(path_type=Path, file_okay=False),
-              default=Path("amortes-run"), show_default=True,
-              help="Folder for the state, outputs, plot.png and trials.csv.")  # fmt: skip
-@click.option("--network", "weights", type=Weights(),
-              help="Other weights: a name that `amortes info` shows, or a file from "
-                   "`amortes export`.")  # fmt: skip
+@option("--space", "space_file", type=PATH, required=True,
+        help="TOML file with the parameters; see above.")  # fmt: skip
+@option("--trials", type=POSITIVE, default=50,
+        help="Evaluations in all, with those of earlier calls; those of --start do "
+             "not count.")  # fmt: skip
+@option("--jobs", type=POSITIVE, default=1, help="Evaluations at a time.")
+@option("--goal", type=click.Choice(["minimize", "maximize"]), default="minimize",
+        help="What to do with the number.")  # fmt: skip
+@option("--result", "result_key", metavar="FILE:KEY",
+        help="Read the number from a JSON file the command writes to its "
+             "$AMORTES_TRIAL_FOLDER, such as result.json:loss or "
+             "result.json:test.loss.  [default: the last line of its output]")  # fmt: skip
+@option("--cost", metavar="FILE:KEY|seconds",
+        help="What an evaluation costs: a number in a JSON file, or the seconds it "
+             "takes. What it tells is then weighed by that.")  # fmt: skip
+@option("--violation", metavar="FILE:KEY",
+        help="By how much an evaluation violates a constraint that only it can tell, "
+             "at most 0 if it does not: a number in a JSON file.")  # fmt: skip
+@option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+        help="Stop evaluations that take longer; they count as failed.")  # fmt: skip
+@option("--start", "start_file", type=click.Path(path_type=Path, dir_okay=False, exists=True),
+        help="Past results to begin with: a CSV file with a column for each "
+             "parameter and one named value, such as trials.csv of another run.")  # fmt: skip
+@option("--retry-failed", is_flag=True,
+        help="Evaluate what failed in earlier calls again, once its cause is mended; "
+             "else failures are avoided.")  # fmt: skip
+@option("--acquisition", type=click.Choice(ACQUISITIONS), default="auto", help="How to choose.")
+@option("--seed", type=NATURAL, default=0)
+@option("--run", "folder", type=FOLDER, default=Path("amortes-run"),
+        help="Folder for the state, outputs, plot.png and trials.csv.")  # fmt: skip
+@option("--network", "weights", type=Weights(),
+        help="Other weights: a name that `amortes info` shows, or a file from "
+             "`amortes export`.")  # fmt: skip
 @json_option
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def optimize(

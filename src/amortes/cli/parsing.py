@@ -5,8 +5,6 @@ from collections.abc import Iterable
 
 import click
 
-POSITIVE = click.IntRange(min=1)
-
 
 def parse_names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
     """Names from "jes,logei", each once; none from nothing."""

@@ -13,44 +13,42 @@ from rich.markup import escape
 from amortes.cli.console import (
     ERR,
     EXIT_FAILED_CHECK,
+    FOLDER,
+    NATURAL,
     OUT,
+    POSITIVE,
+    counting,
     json_option,
+    option,
     progress,
     show_rows,
 )
-from amortes.cli.parsing import POSITIVE, format_ranges, parse_ranges
-from amortes.cli.sweeping import engine_options, make_engine
+from amortes.cli.parsing import format_ranges, parse_ranges
+from amortes.cli.sweep_options import engine_options
 
 if TYPE_CHECKING:
-    from amortes.prior.plan import CorpusConfig
+    from amortes.corpora.plan import CorpusConfig
+    from amortes.engines import Engine
 
 
 @click.command()
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--paths", type=POSITIVE, help="Number of paths, over all dimensions.")
-@click.option("--prior", show_default="paper", help="Name of the prior.")
-@click.option(
-    "--dims", callback=parse_ranges, show_default="all of the prior", help="Such as 1-6 or 2,4."
-)
-@click.option("--seed", type=click.IntRange(min=0), show_default="0")
-@click.option("--shard-size", type=POSITIVE, show_default="4096", help="Paths a file.")
-@click.option(
-    "--only-shards", callback=parse_ranges, help="Make these shards again, and no others."
-)
+@click.argument("folder", type=FOLDER)
+@option("--paths", "num_paths", type=POSITIVE, help="Number of paths, over all dimensions.")
+@option("--prior", show_default="paper", help="Name of the prior.")
+@option("--dims", callback=parse_ranges, show_default="all of the prior",
+        help="Such as 1-6 or 2,4.")  # fmt: skip
+@option("--seed", type=NATURAL, show_default="0")
+@option("--shard-size", type=POSITIVE, show_default="4096", help="Paths a file.")
+@option("--only-shards", callback=parse_ranges, help="Make these shards again, and no others.")
 @engine_options
 @json_option
 def generate(
     folder: Path,
-    paths: int | None,
     prior: str | None,
-    dims: tuple[int, ...],
-    seed: int | None,
-    shard_size: int | None,
     only_shards: tuple[int, ...],
-    workers: int | None,
-    engine: str,
-    ray_address: str | None,
+    engine: "Engine",
     as_json: bool,
+    **chosen: Any,
 ) -> None:
     """Make a corpus of maximised paths in FOLDER, or go on with the one there.
 
@@ -63,30 +61,23 @@ def generate(
       amortes prior generate corpora/paper
       amortes prior generate corpora/paper --only-shards 3,7
     """
-    from amortes.prior import generate
+    from amortes.corpora import generate
     from amortes.prior.gp import named_prior
 
-    chosen = {
-        "prior": named_prior(prior) if prior else None,
-        "num_paths": paths,
-        "dims": dims or None,
-        "seed": seed,
-        "shard_size": shard_size,
-    }
-    config = _config(folder, {k: v for k, v in chosen.items() if v is not None}, only_shards)
-    run = make_engine(engine, workers, ray_address)
-    with progress("paths") as bar:
-        task = bar.add_task("generate", total=config.num_paths, note="")
+    chosen["prior"] = named_prior(prior) if prior else None
+    given = {name: value for name, value in chosen.items() if value not in (None, ())}
+    config = _config(folder, given, only_shards)
+    with counting("paths", "generate", config.num_paths) as update:
         begin, kept = time.perf_counter(), None
 
         def report(done: int, total: int) -> None:
             nonlocal kept
             kept = done if kept is None else kept
             rate = (done - kept) / (time.perf_counter() - begin)
-            bar.update(task, completed=done, total=total, note=f"{rate:.0f}/s")
+            update(completed=done, total=total, note=f"{rate:.0f}/s")
 
         summary = generate.generate(
-            folder, config, engine=run, only=only_shards or None, progress=report
+            folder, config, engine=engine, only=only_shards or None, progress=report
         )
     row = {
         "paths": summary.num_paths,
@@ -102,8 +93,8 @@ def generate(
 
 def _config(folder: Path, chosen: dict[str, Any], only_shards: tuple[int, ...]) -> "CorpusConfig":
     """The configuration asked for; what is left open comes from the corpus that is there."""
+    from amortes.corpora.plan import CONFIG_NAME, CorpusConfig, read_config
     from amortes.prior.gp import named_prior
-    from amortes.prior.plan import CONFIG_NAME, CorpusConfig, read_config
 
     if only_shards or (folder / CONFIG_NAME).exists():
         stored = read_config(folder)
@@ -116,24 +107,11 @@ def _config(folder: Path, chosen: dict[str, Any], only_shards: tuple[int, ...]) 
 
 
 @click.command()
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option(
-    "--sample",
-    type=click.IntRange(min=0),
-    default=200,
-    show_default=True,
-    help="Paths to rebuild and search again.",
-)
-@click.option(
-    "--budget",
-    type=POSITIVE,
-    default=30,
-    show_default=True,
-    help="Size of that search, in usual ones.",
-)
+@click.argument("folder", type=FOLDER)
+@option("--sample", type=NATURAL, default=200, help="Paths to rebuild and search again.")
+@option("--budget", type=POSITIVE, default=30, help="Size of that search, in usual ones.")
 @json_option
-@click.pass_context
-def verify(ctx: click.Context, folder: Path, sample: int, budget: int, as_json: bool) -> None:
+def verify(folder: Path, sample: int, budget: int, as_json: bool) -> None:
     """Check every file of the corpus in FOLDER, and a sample of its paths and maxima.
 
     Prints, for each dimension, the share of sampled maxima that a much larger search does not beat
@@ -144,7 +122,7 @@ def verify(ctx: click.Context, folder: Path, sample: int, budget: int, as_json: 
       amortes prior verify corpora/paper
       amortes prior verify corpora/paper --sample 1000
     """
-    from amortes.prior.verify import verify
+    from amortes.corpora.verify import verify
 
     with progress("") as bar:
         tasks: dict[str, Any] = {}
@@ -165,16 +143,8 @@ def verify(ctx: click.Context, folder: Path, sample: int, budget: int, as_json: 
         }
         for row in result.dims
     ]
-    repair = shlex.join(
-        [
-            "amortes",
-            "prior",
-            "generate",
-            str(folder),
-            "--only-shards",
-            format_ranges(result.damaged),
-        ]
-    )
+    again = format_ranges(result.damaged)
+    repair = shlex.join(["amortes", "prior", "generate", str(folder), "--only-shards", again])
     if as_json:
         value = {
             "shards": result.num_shards,
@@ -191,4 +161,4 @@ def verify(ctx: click.Context, folder: Path, sample: int, budget: int, as_json: 
         for message in result.damaged.values():
             ERR.print(f"[red]Failed:[/] {escape(message)}", soft_wrap=True)
         ERR.print(f"Make them again: {escape(repair)}", soft_wrap=True)
-        ctx.exit(EXIT_FAILED_CHECK)
+        raise click.exceptions.Exit(EXIT_FAILED_CHECK)

@@ -3,14 +3,13 @@
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 import torch
 
-from amortes.cli.console import ERR, EXIT_FAILED_CHECK, OUT, json_option, progress, show_rows
-from amortes.cli.parsing import POSITIVE, parse_sizes
-from amortes.prior import bench as benchmark
-from amortes.prior.ensemble import (
+from amortes.bench.maximisers import comparison
+from amortes.bench.maximisers.ensemble import (
     DEFAULT_ENSEMBLE,
     FOLDS,
     MAX_SECONDS,
@@ -19,58 +18,42 @@ from amortes.prior.ensemble import (
     run_candidate,
     select,
 )
-from amortes.prior.first_order import random_candidates
+from amortes.bench.maximisers.first_order import random_candidates
+from amortes.cli.console import (
+    ERR,
+    EXIT_FAILED_CHECK,
+    FILE,
+    FOLDER,
+    NATURAL,
+    OUT,
+    PATH,
+    POSITIVE,
+    counting,
+    json_option,
+    option,
+    show_rows,
+)
+from amortes.cli.parsing import parse_sizes
 from amortes.prior.gp import PRIORS, named_prior
 from amortes.random import derive_seeds
 
-SEED = click.IntRange(min=0)
 BENCH_DIMS = (1, 2, 4, 6, 16)
 
 
 @click.command()
-@click.option(
-    "--dims",
-    callback=parse_sizes,
-    metavar="D,D,...",
-    help="Dimensions.  [default: 1,2,4,6,16, or as many of them as the prior covers]",
-)
-@click.option(
-    "--paths",
-    "num_paths",
-    type=POSITIVE,
-    default=2000,
-    show_default=True,
-    help="Paths per dimension.",
-)
-@click.option(
-    "--prior",
-    type=click.Choice(list(PRIORS)),
-    default="robust",
-    show_default=True,
-    help="Where paths come from.",
-)
-@click.option(
-    "--ensemble",
-    "ensemble_file",
-    type=click.Path(path_type=Path),
-    help="File from `amortes prior ensemble`.  [default: a built-in one]",
-)
-@click.option(
-    "--ensemble-paths",
-    type=click.IntRange(min=0),
-    default=20,
-    show_default=True,
-    help="Paths for the ensemble, which is slow; 0 leaves it out.",
-)
-@click.option(
-    "--reference-budget",
-    type=POSITIVE,
-    default=30,
-    show_default=True,
-    help="Size of the reference search, in Newton searches.",
-)
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Which paths.")
-@click.option("--check", is_flag=True, help="Exit with code 1 if Newton misses its targets.")
+@option("--dims", callback=parse_sizes, metavar="D,D,...",
+        help="Dimensions.  [default: 1,2,4,6,16, or as many of them as the prior "
+             "covers]")  # fmt: skip
+@option("--paths", "num_paths", type=POSITIVE, default=2000, help="Paths per dimension.")
+@option("--prior", type=click.Choice(list(PRIORS)), default="robust", help="Where paths come from.")
+@option("--ensemble", "ensemble_file", type=PATH,
+        help="File from `amortes prior ensemble`.  [default: a built-in one]")  # fmt: skip
+@option("--ensemble-paths", type=NATURAL, default=20,
+        help="Paths for the ensemble, which is slow; 0 leaves it out.")  # fmt: skip
+@option("--reference-budget", type=POSITIVE, default=30,
+        help="Size of the reference search, in Newton searches.")  # fmt: skip
+@option("--seed", type=NATURAL, default=0, help="Which paths.")
+@option("--check", is_flag=True, help="Exit with code 1 if Newton misses its targets.")
 @json_option
 def bench(
     dims: tuple[int, ...],
@@ -103,27 +86,23 @@ def bench(
     for d in dims:
         law.check_dim(d)
     ensemble = Ensemble.load(ensemble_file) if ensemble_file else DEFAULT_ENSEMBLE
-    rows: list[benchmark.Row] = []
+    rows: list[comparison.MaximiserRow] = []
     missed: list[str] = []
-    with progress("paths") as bar:
-        task = bar.add_task("reference", total=num_paths * len(dims), note="")
+    with counting("paths", "reference", num_paths * len(dims)) as update:
         for d in dims:
-            bar.update(task, note=f"d={d}")
-            paths = benchmark.draw_paths(law, d, num_paths, seed)
+            update(note=f"d={d}")
+            paths = comparison.draw_paths(law, d, num_paths, seed)
             reference = []
-            for values in benchmark.reference_values(paths, reference_budget):
+            for values in comparison.reference_values(paths, reference_budget):
                 reference.append(values)
-                bar.advance(task, len(values))
-            bar.update(task, note=f"d={d}: comparing")
-            compared = benchmark.compare(
-                paths,
-                torch.cat(reference),
-                ensemble=ensemble,
-                ensemble_paths=ensemble_paths,
-                seed=seed,
+                update(advance=len(values))
+            update(note=f"d={d}: comparing")
+            known = torch.cat(reference)
+            compared = comparison.compare(
+                paths, known, ensemble=ensemble, ensemble_paths=ensemble_paths, seed=seed
             )
             rows += compared
-            missed += benchmark.Target.for_dim(d).missed(compared[0])  # Newton on most paths
+            missed += comparison.Target.for_dim(d).missed(compared[0])  # Newton on most paths
     show_rows([dataclasses.asdict(row) for row in rows], as_json=as_json, title=f"prior {prior}")
     if check and missed:
         ERR.print("\n".join(f"[red]Newton misses its target:[/] {line}" for line in missed))
@@ -131,56 +110,19 @@ def bench(
 
 
 @click.command()
-@click.option(
-    "--paths",
-    "num_paths",
-    type=click.IntRange(min=FOLDS),
-    default=200,
-    show_default=True,
-    help="Paths to maximise.",
-)
-@click.option(
-    "--candidates",
-    type=POSITIVE,
-    default=60,
-    show_default=True,
-    help="Random optimisers to choose from.",
-)
-@click.option("--dim", "d", type=POSITIVE, default=4, show_default=True, help="Input dimensions.")
-@click.option(
-    "--prior",
-    type=click.Choice(list(PRIORS)),
-    default="paper",
-    show_default=True,
-    help="Where paths come from.",
-)
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Which paths and candidates.")
-@click.option(
-    "--target",
-    type=click.FloatRange(min=0),
-    default=TARGET,
-    show_default=True,
-    help="Regret at which an ensemble is good enough.",
-)
-@click.option(
-    "--max-seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    default=MAX_SECONDS,
-    show_default=True,
-    help="Slowest candidate allowed, per path.",
-)
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("ensemble.json"),
-    show_default=True,
-    help="File to write.",
-)
-@click.option(
-    "--work",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for finished candidates, to go on after an interruption.",
-)
+@option("--paths", "num_paths", type=click.IntRange(min=FOLDS), default=200,
+        help="Paths to maximise.")  # fmt: skip
+@option("--candidates", type=POSITIVE, default=60, help="Random optimisers to choose from.")
+@option("--dim", "d", type=POSITIVE, default=4, help="Input dimensions.")
+@option("--prior", type=click.Choice(list(PRIORS)), default="paper", help="Where paths come from.")
+@option("--seed", type=NATURAL, default=0, help="Which paths and candidates.")
+@option("--target", type=click.FloatRange(min=0), default=TARGET,
+        help="Regret at which an ensemble is good enough.")  # fmt: skip
+@option("--max-seconds", type=click.FloatRange(min=0, min_open=True), default=MAX_SECONDS,
+        help="Slowest candidate allowed, per path.")  # fmt: skip
+@option("--output", type=FILE, default=Path("ensemble.json"), help="File to write.")
+@option("--work", type=FOLDER,
+        help="Folder for finished candidates, to go on after an interruption.")  # fmt: skip
 @json_option
 def ensemble(
     num_paths: int,
@@ -188,11 +130,10 @@ def ensemble(
     d: int,
     prior: str,
     seed: int,
-    target: float,
-    max_seconds: float,
     output: Path,
     work: Path | None,
     as_json: bool,
+    **limits: Any,
 ) -> None:
     """Build an ensemble of first-order optimisers, the way the paper maximises paths.
 
@@ -214,24 +155,23 @@ def ensemble(
         "paths": num_paths,
         "candidates": candidates,
         "seed": seed,
-        "target": target,
-        "max_seconds": max_seconds,
+        **limits,
     }
-    paths = benchmark.draw_paths(named_prior(prior), d, num_paths, seed)
+    max_seconds = limits["max_seconds"]
+    paths = comparison.draw_paths(named_prior(prior), d, num_paths, seed)
     configs = random_candidates(candidates, seed)
     seeds = derive_seeds(seed, d, 2, count=candidates)
     runs = []
     dropped = 0
-    with progress("candidates") as bar:
-        task = bar.add_task("maximising", total=candidates, note="")
+    with counting("candidates", "maximising", candidates) as update:
         for config, own_seed in zip(configs, seeds, strict=True):
             run = run_candidate(
                 paths, config, seed=int(own_seed), max_seconds=max_seconds, work=work
             )
             runs.append(run)
             dropped += run.mean_seconds > max_seconds
-            bar.update(task, advance=1, note=f"({dropped} too slow)")
-    selection = select(runs, num_paths, target=target, max_seconds=max_seconds, seed=seed)
+            update(advance=1, note=f"({dropped} too slow)")
+    selection = select(runs, num_paths, seed=seed, **limits)
     built = settings | selection.report()
     selection.ensemble.save(output, built=built)
     members = [member.to_dict() for member in selection.ensemble.members]

@@ -4,14 +4,13 @@ from pathlib import Path
 
 import click
 
-from amortes.cli.console import figure_option, write_figure
+from amortes.cli.console import NATURAL, figure_option, option, write_figure
 
 
 @click.command()
-@click.option("--prior", "name", default="real", show_default=True, help="Name of the prior.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
-@click.option("--context", default=20, show_default=True, type=click.IntRange(1, 200),
-              help="Points of the synthetic trace.")  # fmt: skip
+@option("--prior", "name", default="real", help="Name of the prior.")
+@option("--seed", default=0, type=NATURAL)
+@option("--context", default=20, type=click.IntRange(1, 200), help="Points of the synthetic trace.")
 @figure_option("out/prior.png")
 def show(name: str, seed: int, context: int, output: Path) -> None:
     """Draw sample paths with their maxima in one and two dimensions, and a trace over each.
@@ -20,7 +19,7 @@ def show(name: str, seed: int, context: int, output: Path) -> None:
     Example:
       amortes prior show --prior paper --seed 7 --output out/paper.svg
     """
-    from amortes.prior.figure import draw_prior
     from amortes.prior.gp import named_prior
+    from amortes.prior.prior_figure import draw_prior
 
     write_figure(draw_prior(named_prior(name), seed=seed, context=context), output)

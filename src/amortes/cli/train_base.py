@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from amortes.cli.training import (
+from amortes.cli.train_options import (
     prior_option,
     recipe_option,
     require_kind,

@@ -5,9 +5,8 @@ from typing import Any
 
 import click
 
-from amortes.cli.console import json_option, show_rows
-from amortes.cli.parsing import POSITIVE
-from amortes.cli.training import (
+from amortes.cli.console import POSITIVE, json_option, option, show_rows
+from amortes.cli.train_options import (
     compile_option,
     device_option,
     prior_option,
@@ -17,17 +16,15 @@ from amortes.cli.training import (
 )
 from amortes.prior.gp import named_prior
 from amortes.training import loop
-from amortes.training.bench import bench as measure
 from amortes.training.recipes import STAGES, recipe
+from amortes.training.throughput import bench as measure
 
 
 @click.command()
 @recipe_option
 @prior_option
-@click.option(
-    "--stage", type=click.Choice(STAGES), default="base", show_default=True, help="Which stage."
-)
-@click.option("--steps", type=POSITIVE, default=10, show_default=True, help="Steps to time.")
+@option("--stage", type=click.Choice(STAGES), default="base", help="Which stage.")
+@option("--steps", type=POSITIVE, default=10, help="Steps to time.")
 @recipe_set_option
 @threads_option
 @device_option

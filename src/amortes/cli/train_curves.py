@@ -4,13 +4,13 @@ from pathlib import Path
 
 import click
 
-from amortes.cli.console import figure_option, write_figure
-from amortes.training.figure import draw_curves
-from amortes.training.run import Run
+from amortes.cli.console import PATH, figure_option, write_figure
+from amortes.training.learning_curves import draw_curves
+from amortes.training.run import TrainingRun
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, type=PATH)
 @figure_option("out/curves.png")
 def curves(runs: tuple[Path, ...], output: Path) -> None:
     """Draw the learning curves of one or more RUNS; they may still be going on.
@@ -19,4 +19,4 @@ def curves(runs: tuple[Path, ...], output: Path) -> None:
     Example:
       amortes train curves runs/base runs/alpha -o out/curves.svg
     """
-    write_figure(draw_curves([Run.open(folder) for folder in runs]), output)
+    write_figure(draw_curves([TrainingRun.open(folder) for folder in runs]), output)

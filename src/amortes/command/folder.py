@@ -12,7 +12,6 @@ The last two are written at the end of a call, however it ends.
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,31 +26,13 @@ from amortes.optimiser.trials import Trial
 from amortes.pretrained import AnyNetwork
 
 
-@dataclass(frozen=True)
 class RunFolder:
     """Names of the files, and how they are read and written."""
 
-    path: Path
-
-    @property
-    def state(self) -> Path:
-        """The optimiser."""
-        return self.path / "state.json"
-
-    @property
-    def command(self) -> Path:
-        """What is optimised."""
-        return self.path / "command.json"
-
-    @property
-    def csv(self) -> Path:
-        """The trials as a table."""
-        return self.path / "trials.csv"
-
-    @property
-    def plot(self) -> Path:
-        """The figure."""
-        return self.path / "plot.png"
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.state, self.command = path / "state.json", path / "command.json"
+        self.csv, self.plot = path / "trials.csv", path / "plot.png"
 
     def trial(self, number: int) -> Path:
         """The folder of a trial; absolute, as commands may change theirs."""

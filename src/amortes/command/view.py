@@ -1,13 +1,13 @@
 """What a run looks like while it runs: a table of its trials, and how the best value developed."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from amortes.optimiser.insight import Goal
+from amortes.optimiser.text import number
 from amortes.optimiser.trials import Trial
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -80,11 +80,6 @@ def describe(trial: Trial) -> str:
     config = " ".join(f"{name}={number(value)}" for name, value in trial.config.items())
     outcome = f"failed, {trial.reason}" if trial.value is None else number(trial.value)
     return f"trial {trial.number}: {outcome}  ({config})"
-
-
-def number(value: Any) -> str:
-    """Numbers with five significant digits, anything else as it is."""
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
 def _value(trial: Trial) -> str:

@@ -54,13 +54,18 @@ class When(Strict):
     values: Annotated[list[Choice], Field(min_length=1, max_length=100)]
 
 
-class FloatParameter(Strict):
-    """A number with decimals."""
+class AnyParameter(Strict):
+    """What all parameters have."""
 
-    type: Literal["float"]
     name: Name
     unit: Unit = ""
     when: When | None = None
+
+
+class FloatParameter(AnyParameter):
+    """A number with decimals."""
+
+    type: Literal["float"]
     low: Number
     high: Number
     log: bool = False
@@ -68,36 +73,27 @@ class FloatParameter(Strict):
     """Between values that can be set."""
 
 
-class IntParameter(Strict):
+class IntParameter(AnyParameter):
     """A whole number."""
 
     type: Literal["int"]
-    name: Name
-    unit: Unit = ""
-    when: When | None = None
     low: Whole
     high: Whole
     log: bool = False
     step: MaybeWhole = None
 
 
-class ChoiceParameter(Strict):
+class ChoiceParameter(AnyParameter):
     """One of a list: categorical without, ordinal with an order."""
 
     type: Literal["categorical", "ordinal"]
-    name: Name
-    unit: Unit = ""
-    when: When | None = None
     choices: Annotated[list[Choice], Field(max_length=100)]
 
 
-class FixedParameter(Strict):
+class FixedParameter(AnyParameter):
     """Something that does not vary."""
 
     type: Literal["fixed"]
-    name: Name
-    unit: Unit = ""
-    when: When | None = None
     value: Choice
 
 
@@ -270,15 +266,8 @@ class Predicted(BaseModel):
     level: float
 
 
-class Recommended(BaseModel):
+class Recommended(Predicted):
     """The config with the best posterior mean, and what a result there is expected to be."""
-
-    config: Config
-    mean: float
-    median: float
-    lower: float
-    upper: float
-    level: float
 
 
 class ProblemView(BaseModel):

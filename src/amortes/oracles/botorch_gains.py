@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from amortes.errors import MissingExtraError
+from amortes.errors import needs_extra
 from amortes.oracles.brute_force import BruteForceConfig, sample_functions
-from amortes.oracles.smc import HyperPosterior, hyper_posterior
+from amortes.oracles.smc import PosteriorDraws, hyper_posterior
 from amortes.prior.gp import GPPrior
 from amortes.random import generator
 
@@ -28,15 +28,11 @@ OPTIMA = 64
 
 def botorch_gains(prior: GPPrior, X: Tensor, y: Tensor, Xq: Tensor, seed: int) -> Tensor:
     """BoTorch's PES, GIBBON and JES at Xq, `q x d`, given X, `n x d`, and y, `n`: `q x 3`."""
-    try:
+    instead = ", or leave the comparison out with --no-botorch"
+    with needs_extra("botorch", "a comparison with BoTorch needs it", instead):
         from botorch.acquisition import qLowerBoundMaxValueEntropy
         from botorch.acquisition.joint_entropy_search import qJointEntropySearch
         from botorch.acquisition.predictive_entropy_search import qPredictiveEntropySearch
-    except ImportError as error:
-        raise MissingExtraError(
-            "comparing with BoTorch needs it installed: pip install 'amortes[botorch]', "
-            "or leave the comparison out with --no-botorch."
-        ) from error
     rng = generator(seed)
     posterior = hyper_posterior(prior, X[None], y[None], rng).thinned(HYPERPARAMETERS)
     config = BruteForceConfig(
@@ -59,7 +55,7 @@ def botorch_gains(prior: GPPrior, X: Tensor, y: Tensor, Xq: Tensor, seed: int) -
     return total / HYPERPARAMETERS
 
 
-def _model(posterior: HyperPosterior, y: Tensor, i: int) -> Any:
+def _model(posterior: PosteriorDraws, y: Tensor, i: int) -> Any:
     """A BoTorch GP with the hyperparameters of draw i, its constant mean integrated out."""
     from botorch.models import SingleTaskGP
     from gpytorch.kernels import ConstantKernel, MaternKernel, RBFKernel, ScaleKernel

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from amortes.errors import ConfigError, DataError
 from amortes.oracles.information import SMALLEST_LEAF, Samples, information
-from amortes.oracles.smc import HyperPosterior, SMCConfig, hyper_posterior
+from amortes.oracles.smc import PosteriorDraws, SMCConfig, hyper_posterior
 from amortes.prior.gp import GPPrior
 from amortes.random import generator
 
@@ -122,7 +122,7 @@ def rank_correlation(a: Tensor, b: Tensor) -> float:
 
 
 def sample_functions(
-    posterior: HyperPosterior, Xq: Tensor, config: BruteForceConfig, rng: torch.Generator
+    posterior: PosteriorDraws, Xq: Tensor, config: BruteForceConfig, rng: torch.Generator
 ) -> Samples:
     """Functions of the one dataset behind `posterior`, at the queries and at their maximum."""
     d = Xq.shape[1]

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from amortes.oracles.smc import HyperPosterior, SMCConfig, hyper_posterior
+from amortes.oracles.smc import PosteriorDraws, SMCConfig, hyper_posterior
 from amortes.oracles.store import Entry, Store, rounded
 from amortes.prior.gp import GPPrior
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
@@ -80,7 +80,7 @@ def reference_cell(prior: GPPrior, cell: Cell, datasets: int = DATASETS) -> Refe
     variance = task.posterior_variance + task.noise_variance
     rows = []
     for i in range(len(task.X)):  # one by one: the mixtures have thousands of components
-        one = HyperPosterior(posterior.gp[torch.tensor([i])], posterior.z[i : i + 1])
+        one = PosteriorDraws(posterior.gp[torch.tensor([i])], posterior.z[i : i + 1])
         q = one.predict(task.Xq[i : i + 1])
         rows.append(q.cross_entropy(task.posterior_mean[i : i + 1], variance[i : i + 1]))
     return ReferenceCell(task, fair_mean(torch.cat(rows), task))

@@ -60,7 +60,7 @@ class SMCConfig:
 
 
 @dataclass(frozen=True)
-class HyperPosterior:
+class PosteriorDraws:
     """Equally weighted draws of the hyperparameters of b datasets, and what they predict."""
 
     gp: MarginalGP
@@ -77,17 +77,17 @@ class HyperPosterior:
         sd = (variance + self.hyper.noise_sd.square()[..., None]).sqrt()
         return GaussianMixture(torch.zeros_like(mean).mT, mean.mT, sd.mT)
 
-    def thinned(self, count: int) -> "HyperPosterior":
+    def thinned(self, count: int) -> "PosteriorDraws":
         """At most `count` of the draws, from as many chains as possible."""
         p = self.z.shape[1]
         keep = torch.arange(min(count, p)) * p // min(count, p)
-        return HyperPosterior(self.gp, self.z[:, keep])
+        return PosteriorDraws(self.gp, self.z[:, keep])
 
 
 @torch.no_grad()
 def hyper_posterior(
     prior: GPPrior, X: Tensor, y: Tensor, rng: torch.Generator, config: SMCConfig | None = None
-) -> HyperPosterior:
+) -> PosteriorDraws:
     """Draws from the hyperparameter posterior given X, `b x n x d`, and y, `b x n`.
 
     Of a prior that is a mixture (`GPPrior.models`): draws of each model in proportion to its
@@ -108,19 +108,19 @@ def hyper_posterior(
     # Chains are stored one after the other: a random order makes any part of them a fair sample.
     order = torch.rand(count, generator=rng).argsort()
     z = torch.where(from_plain[..., None], plain[:, order], warped[:, order])
-    return HyperPosterior(MarginalGP(prior, X, y), z[:, torch.rand(count, generator=rng).argsort()])
+    return PosteriorDraws(MarginalGP(prior, X, y), z[:, torch.rand(count, generator=rng).argsort()])
 
 
 def _sample(
     prior: GPPrior, X: Tensor, y: Tensor, rng: torch.Generator, config: SMCConfig
-) -> tuple[HyperPosterior, Tensor]:
+) -> tuple[PosteriorDraws, Tensor]:
     """Draws from the posterior of one model, and its log evidence, `b`."""
     gp = MarginalGP(prior, X, y)
     size = prior.latent_size(gp.d)
     final = torch.randn(gp.b, config.final_particles, size, generator=rng, dtype=torch.float64)
     free = _free_coordinates(prior, gp.d)
     if len(free) == 0:
-        return HyperPosterior(gp, gp.with_mean(final, rng)), gp.log_likelihood(final[:, :1])[:, 0]
+        return PosteriorDraws(gp, gp.with_mean(final, rng)), gp.log_likelihood(final[:, :1])[:, 0]
     z = torch.randn(gp.b, config.particles, size, generator=rng, dtype=torch.float64)
     log_likelihood = gp.log_likelihood(z)
     temperature = torch.zeros(gp.b, dtype=torch.float64)
@@ -142,7 +142,7 @@ def _sample(
             ends = chains[arrived.nonzero()[:, 0]]
             final[live[arrived]] = ends.run(config.final_particles // num_chains, rng)[0]
         live = live[~arrived]
-    return HyperPosterior(gp, gp.with_mean(final, rng)), log_evidence
+    return PosteriorDraws(gp, gp.with_mean(final, rng)), log_evidence
 
 
 def _free_coordinates(prior: GPPrior, d: int) -> Tensor:

@@ -3,6 +3,7 @@
 Those of the named priors are part of the package; others are kept in a folder of the user's:
 `~/.cache/amortes`, or what the environment variable `AMORTES_CACHE` says. A file belongs to one
 prior and one set of settings, whose hash it carries, and is replaced, not trusted, when damaged.
+(JSON that people can read and ship; `joblib.Memory` and `diskcache` would unpickle.)
 """
 
 import hashlib

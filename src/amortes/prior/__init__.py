@@ -1,7 +1,7 @@
 """The source of training tasks: functions drawn from a Gaussian-process prior, and their maxima."""
 
 from amortes.prior.gp import PRIORS, GPPrior, Hyperparameters, Marginal, named_prior
-from amortes.prior.newton import NewtonConfig, Optimum, maximise
+from amortes.prior.newton import NewtonConfig, Optimum, maximise_paths
 from amortes.prior.paths import Paths
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from amortes.prior.traces import TraceConfig
@@ -18,6 +18,6 @@ __all__ = [
     "TaskConfig",
     "TaskStream",
     "TraceConfig",
-    "maximise",
+    "maximise_paths",
     "named_prior",
 ]

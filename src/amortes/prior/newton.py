@@ -1,7 +1,7 @@
 """The global maximum of a sample path on the unit cube, in about a millisecond.
 
 A path has closed-form gradients and Hessians, so a multistart Newton method replaces the paper's
-ensemble of first-order optimisers (`amortes.prior.ensemble`):
+ensemble of first-order optimisers (`amortes.bench.maximisers.ensemble`):
 
 1. evaluate a fixed low-discrepancy set of points, stretched so that many are clipped to faces and
    corners, because that is where the maxima of smooth functions on a cube tend to be;
@@ -84,13 +84,13 @@ class NewtonConfig:
         )
 
 
-def maximise(paths: Paths, config: NewtonConfig | None = None) -> Optimum:
+def maximise_paths(paths: Paths, config: NewtonConfig | None = None) -> Optimum:
     """Global maximum of each of the b paths over the unit cube, in the dtype of the paths.
 
     A warp maps the cube onto itself: a warped path is maximised in warped coordinates.
     """
     if paths.warp is not None:
-        found = maximise(paths.stationary, config)
+        found = maximise_paths(paths.stationary, config)
         return Optimum(unwarp(found.x[:, None], paths.warp).squeeze(1), found.f)
     config = config or NewtonConfig.for_dim(paths.d)
     points = starting_points(paths.d, config.num_points).to(paths.dtype)

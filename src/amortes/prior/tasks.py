@@ -4,23 +4,19 @@ A batch is a pure function of (prior, configuration, seed, step), bit for bit, i
 with any number of workers, so a run that resumes at step s sees exactly what it would have seen.
 """
 
-import dataclasses
-import itertools
 import math
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from amortes.errors import ConfigError, require_least
-from amortes.prior.augment import Symmetry
-from amortes.prior.corpus import Corpus
-from amortes.prior.differences import differences
 from amortes.prior.gp import GPPrior, Hyperparameters
-from amortes.prior.newton import Optimum, maximise
+from amortes.prior.newton import Optimum, maximise_paths
 from amortes.prior.paths import Paths
 from amortes.prior.posterior import exact_posterior
 from amortes.prior.traces import TraceConfig, Tracer
@@ -79,12 +75,24 @@ class TaskBatch:
         return self.hyper.noise_sd.square()[:, None]
 
 
+class PathSource(Protocol):
+    """Where paths whose maxima are known come from, such as a corpus on disk."""
+
+    def require(self, prior: GPPrior) -> None:
+        """Raise `ConfigError` unless there are paths of the prior, in all of its dimensions."""
+
+    def draw_paths(
+        self, d: int, count: int, rng: torch.Generator
+    ) -> tuple[Hyperparameters, Paths, Optimum]:
+        """`count` random paths of dimension `d`."""
+
+
 class TaskStream(Dataset[TaskBatch]):
     """An endless, indexable stream of task batches.
 
     `stream.batch(step)` computes one batch; `stream.batches(steps, workers)` yields them in
-    order, prefetched by worker processes. Paths come from `corpus` if there is one (reused, with
-    random symmetries), else they are drawn and maximised on the fly.
+    order, prefetched by worker processes. Paths come from `corpus` if there is one, else they are
+    drawn and maximised on the fly.
     """
 
     def __init__(
@@ -92,13 +100,13 @@ class TaskStream(Dataset[TaskBatch]):
         prior: GPPrior,
         seed: int,
         config: TaskConfig | None = None,
-        corpus: Corpus | None = None,
+        corpus: PathSource | None = None,
     ) -> None:
         self.prior, self.seed, self.corpus = prior, seed, corpus
         self.config = config or TaskConfig()
         self.dims = list(range(prior.min_dim, prior.max_dim + 1))
         if corpus is not None:
-            _check_corpus(corpus, prior)
+            corpus.require(prior)
 
     def batch(self, step: int) -> TaskBatch:
         """Batch number `step`, whose dimension and context size are drawn from the step too."""
@@ -141,18 +149,13 @@ class TaskStream(Dataset[TaskBatch]):
         self, step: int, d: int, n: int, rng: torch.Generator
     ) -> tuple[Hyperparameters, Paths, Optimum]:
         b = self.config.batch_size
-        if self.corpus is None:
-            seeds = derive_seeds(self.seed, step, d, n, 1, count=2 * b)
-            hyper = self.prior.sample(seeds[:b], d)
-            paths = Paths.sample(self.prior.kernel, hyper, seeds[b:])
-            return hyper, paths, maximise(paths) if self.config.num_queries else _no_optimum(paths)
-        rows = self.corpus.draw(d, b, rng)
-        symmetry = Symmetry.random(b, d, rng)
-        return (
-            symmetry.hyperparameters(rows.hyper.to(torch.float64)),
-            symmetry.paths(self.corpus.paths(rows)),
-            Optimum(symmetry.points(rows.optimum.x), rows.optimum.f),
-        )
+        if self.corpus is not None:
+            return self.corpus.draw_paths(d, b, rng)
+        seeds = derive_seeds(self.seed, step, d, n, 1, count=2 * b)
+        hyper = self.prior.sample(seeds[:b], d)
+        paths = Paths.sample(self.prior.kernel, hyper, seeds[b:])
+        optimum = maximise_paths(paths) if self.config.num_queries else _no_optimum(paths)
+        return hyper, paths, optimum
 
     def _task(
         self, n: int, hyper: Hyperparameters, paths: Paths, optimum: Optimum, rng: torch.Generator
@@ -197,27 +200,6 @@ class TaskStream(Dataset[TaskBatch]):
 def _no_optimum(paths: Paths) -> Optimum:
     nowhere = torch.full((paths.b, paths.d), math.nan, dtype=paths.dtype)
     return Optimum(nowhere, nowhere[:, 0])
-
-
-def _check_corpus(corpus: Corpus, prior: GPPrior) -> None:
-    """Raise `ConfigError` unless there are paths of the prior, in all of its dimensions."""
-    theirs, dims = corpus.config.prior, corpus.dims
-    ours = dataclasses.replace(
-        prior, name=theirs.name, min_dim=theirs.min_dim, max_dim=theirs.max_dim
-    )
-    if ours != theirs:
-        lines = differences(theirs.to_dict(), ours.to_dict())
-        raise ConfigError(
-            f"corpus: made from {theirs.name!r}, not from {prior.name!r}. "
-            f"Differences: {'; '.join(lines)}."
-        )
-    if not set(range(prior.min_dim, prior.max_dim + 1)) <= set(dims):
-        last = next(d for d in itertools.count(dims[0]) if d + 1 not in dims)
-        raise ConfigError(
-            f"corpus: has paths of d in {dims} only, but {prior.name!r} covers d in "
-            f"{prior.min_dim}..{prior.max_dim}. Use a corpus of all of these, or a smaller prior: "
-            f"--set prior.min_dim={dims[0]} --set prior.max_dim={last}."
-        )
 
 
 def _ignore_signals(worker: int) -> None:

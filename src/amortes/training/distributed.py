@@ -10,6 +10,8 @@ them is shared too, rank r makes every w-th batch, w of them at a time, and send
 the price is one small broadcast per step. Slicing a batch that everyone makes is simpler, but
 the making of data, a tenth of a step of the kernel network, would gain nothing from more ranks.
 
+Not `DistributedDataParallel`: that weighs ranks, not rows, and wants one `forward` for all losses.
+
 The run folder is written by rank 0 and read by all: it must be on a disk they share.
 """
 
@@ -21,7 +23,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import nn
 
 from amortes.errors import ConfigError, DataError
 from amortes.prior.tasks import TaskBatch, TaskStream
@@ -70,19 +72,10 @@ class Ranks:
         return [float(value) for value in total]
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Replace every gradient by its sum over ranks, in one message per floating-point type."""
-        if self.world == 1:
-            return
-        by_type: dict[torch.dtype, list[Tensor]] = {}
+        """Replace every gradient by its sum over ranks."""
         for parameter in parameters:
-            if parameter.grad is not None:
-                by_type.setdefault(parameter.grad.dtype, []).append(parameter.grad)
-        for gradients in by_type.values():
-            flat = torch.cat([g.flatten() for g in gradients])
-            dist.all_reduce(flat)
-            parts = torch.split(flat, [g.numel() for g in gradients])
-            for gradient, part in zip(gradients, parts, strict=True):
-                gradient.copy_(part.view_as(gradient))
+            if self.world > 1 and parameter.grad is not None:
+                dist.all_reduce(parameter.grad)
 
     def batches(
         self, stream: TaskStream, start: int, stop: int, workers: int

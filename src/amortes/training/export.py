@@ -19,7 +19,7 @@ from amortes.nets.base import Network
 from amortes.prior.gp import GPPrior
 from amortes.training import settings
 from amortes.training.architectures import build_network, read_config
-from amortes.training.run import Run
+from amortes.training.run import TrainingRun
 from amortes.training.tensorfile import read_tensors, write_tensors
 
 FORMAT, VERSION = "amortes-network", 1
@@ -41,7 +41,7 @@ class Card:
 
 
 def export(
-    run: Run,
+    run: TrainingRun,
     path: str | os.PathLike[str],
     scores: Mapping[str, Any] | None = None,
     overrides: Sequence[str] = (),
@@ -120,7 +120,7 @@ def adjust(
 def _with_gains(
     weights: Mapping[str, Tensor],
     network: Network[Any],
-    run: Run,
+    run: TrainingRun,
     alpha: str | os.PathLike[str],
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The weights of a base run and those of the gains in a file, and what is known of these."""

@@ -6,7 +6,8 @@ exactly where it was.
 
 Beside the weights it keeps their exponential moving average, with the decay
 min(average_decay, (1 + t) / (10 + t)) after t steps: a window of a tenth of the past, until that of
-average_decay is reached. The average is what is validated and exported.
+average_decay is reached. The average is what is validated and exported. (`AveragedModel` of
+torch copies the weights after the first step and averages frozen ones too: this rule is shorter.)
 """
 
 import copy

@@ -15,9 +15,9 @@ from typing import Literal
 
 import torch
 
+from amortes.corpora.corpus import Corpus
 from amortes.errors import DataError, TrainingError
 from amortes.files import sha256
-from amortes.prior.corpus import Corpus
 from amortes.prior.tasks import TaskBatch, TaskStream
 from amortes.training.distributed import NUMERICAL, Ranks, joined
 from amortes.training.export import load_network
@@ -26,7 +26,7 @@ from amortes.training.learner import Learner
 from amortes.training.meter import Meter
 from amortes.training.objectives import Metrics, summarise
 from amortes.training.recipes import MAX_SEED, Recipe
-from amortes.training.run import Progress, Run, locked
+from amortes.training.run import Progress, TrainingRun, locked
 from amortes.training.stages import Base, initial_network, load_teacher
 
 # Validation tasks are the same for all runs of one prior and task shape, so scores can be compared;
@@ -61,7 +61,7 @@ class Status:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class TrainingOutcome:
     """How a call of `train` ended."""
 
     reason: Reason
@@ -73,16 +73,16 @@ def train(
     folder: str | os.PathLike[str],
     recipe: Recipe,
     *,
-    base: str | os.PathLike[str] | None = None,
+    base: str | os.PathLike[str] | Base | None = None,
     teacher: str | os.PathLike[str] | None = None,
     start: str | os.PathLike[str] | None = None,
     corpus: Corpus | None = None,
     options: Options | None = None,
     report: Callable[[Status], None] | None = None,
-) -> Outcome:
+) -> TrainingOutcome:
     """Train a recipe in a run folder, or go on with it; returns when done or asked to stop.
 
-    The alpha stage starts from the run folder or file `base`, and learns the gains of the network
+    The alpha stage starts from `base`, a run folder or a file, and learns the gains of the network
     in the file `teacher` if there is one, else those of that base. Either stage may begin with the
     weights in the file `start`. Ctrl-C and SIGTERM end the call after the current step; the state
     is saved in every case.
@@ -95,6 +95,7 @@ def train(
         contextlib.ExitStack() as stack,
     ):
         ranks.rows(recipe.tasks.batch_size)  # fails at once if there are too few
+        base = None if base is None else Base.open(base)
         network = initial_network(recipe, base, start)
         taught_by = None if teacher is None else load_teacher(recipe, teacher)
         learner = Learner(
@@ -103,16 +104,16 @@ def train(
         stream = TaskStream(recipe.prior, recipe.seed, recipe.tasks, corpus)
         if ranks.first:
             stack.enter_context(locked(folder))
-            Run.start(
+            TrainingRun.start(
                 folder,
                 recipe,
                 corpus=corpus.config.digest if corpus is not None else None,
-                base=Base.open(base).about if base is not None else None,
+                base=None if base is None else base.about,
                 teacher=sha256(teacher) if teacher is not None else None,
                 start=load_network(start)[1].stages[recipe.stage] if start is not None else None,
             )
         ranks.wait()
-        run = Run.open(folder)
+        run = TrainingRun.open(folder)
         progress = run.restore(learner) if run.newest.exists() else Progress()
         ranks.wait()
         loop = _Loop(run, learner, progress, ranks, stop)
@@ -123,7 +124,12 @@ class _Loop:
     """One call of `train`: the steps from the learner's own to the last."""
 
     def __init__(
-        self, run: Run, learner: Learner, progress: Progress, ranks: Ranks, stop: StopRequest
+        self,
+        run: TrainingRun,
+        learner: Learner,
+        progress: Progress,
+        ranks: Ranks,
+        stop: StopRequest,
     ) -> None:
         self.run, self.learner, self.progress = run, learner, progress
         self.ranks, self.stop, self.recipe = ranks, stop, learner.recipe
@@ -133,7 +139,7 @@ class _Loop:
 
     def go(
         self, stream: TaskStream, options: Options, report: Callable[[Status], None] | None
-    ) -> Outcome:
+    ) -> TrainingOutcome:
         if options.hours is not None:
             self.deadline = self.began + 3600.0 * options.hours
         if self.ranks.first:
@@ -147,7 +153,9 @@ class _Loop:
             reason = self._advance(batches, report)
         self._log()
         self._save()
-        return Outcome(reason=reason, step=self.learner.step, best_score=self.progress.best_score)
+        return TrainingOutcome(
+            reason=reason, step=self.learner.step, best_score=self.progress.best_score
+        )
 
     def _advance(
         self, batches: Iterator[TaskBatch], report: Callable[[Status], None] | None

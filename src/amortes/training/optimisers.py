@@ -33,7 +33,10 @@ def make_optimisers(parameters: Iterable[nn.Parameter], recipe: Recipe) -> list[
 
 
 def learning_rate(recipe: Recipe, step: int) -> float:
-    """Linear warm-up over the first `warmup_share` of the steps, then a cosine down to zero."""
+    """Linear warm-up over the first `warmup_share` of the steps, then a cosine down to zero.
+
+    A function of the step, so that unlike a `torch.optim.lr_scheduler` it has no state to resume.
+    """
     warmup = max(1, round(recipe.warmup_share * recipe.steps))
     if step < warmup:
         return recipe.lr * (step + 1) / warmup

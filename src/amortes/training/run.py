@@ -22,9 +22,8 @@ from typing import Any
 from torch import Tensor
 
 from amortes import files
-from amortes.errors import ConfigError, FileError
+from amortes.errors import ConfigError, FileError, differences
 from amortes.files import read_json, write_json, write_text
-from amortes.prior.differences import differences
 from amortes.training.learner import Learner, part
 from amortes.training.recipes import Recipe
 from amortes.training.tensorfile import read_tensors, write_tensors
@@ -43,15 +42,17 @@ class Progress:
     best_score: float | None = None
 
 
-class Run:
-    """The files of a run; see the module. `Run.start` for training, `Run.open` for reading."""
+class TrainingRun:
+    """The files of a run; see the module. `start` is for training, `open` for reading."""
 
     def __init__(self, folder: str | os.PathLike[str], config: dict[str, Any]) -> None:
         self.folder, self.config = Path(folder), config
+        self.newest, self.best = self.folder / NEWEST, self.folder / BEST
+        self.metrics = self.folder / METRICS
         self.recipe = Recipe.from_dict(config["recipe"])
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str]) -> "Run":
+    def open(cls, folder: str | os.PathLike[str]) -> "TrainingRun":
         """A run that was started before; `FileError` if there is none."""
         path = Path(folder) / CONFIG
         if not path.exists():
@@ -76,11 +77,11 @@ class Run:
         base: dict[str, Any] | None = None,
         teacher: str | None = None,
         start: dict[str, Any] | None = None,
-    ) -> "Run":
+    ) -> "TrainingRun":
         """Begin a run, or go on with the one in `folder` if it is of the same recipe.
 
         `corpus` is the digest of the corpus that paths come from; `base` the description of the
-        base (`Run.describe`) that an alpha run stands on; `teacher` the checksum of the file of the
+        base (`describe`) that an alpha run stands on; `teacher` the checksum of the file of the
         network whose gains it learns; `start` what the card of the file that its weights come from
         says about this stage.
         """
@@ -105,21 +106,6 @@ class Run:
                 f"or another folder. Differences: {'; '.join(changed)}."
             )
         return run
-
-    @property
-    def newest(self) -> Path:
-        """File of the newest state."""
-        return self.folder / NEWEST
-
-    @property
-    def best(self) -> Path:
-        """File of the best averaged weights."""
-        return self.folder / BEST
-
-    @property
-    def metrics(self) -> Path:
-        """File of the metrics."""
-        return self.folder / METRICS
 
     def save(self, learner: Learner, progress: Progress) -> None:
         """Replace the newest state."""

@@ -8,39 +8,41 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, differences
 from amortes.nets.base import Network
-from amortes.prior.differences import differences
 from amortes.prior.gp import GPPrior
 from amortes.training.architectures import build_network
 from amortes.training.export import load_network
 from amortes.training.recipes import Recipe
-from amortes.training.run import Run
+from amortes.training.run import TrainingRun
 
 
 @dataclass(frozen=True)
 class Base:
     """A trained base: of a run of the base stage, or of a network in a file."""
 
+    place: str  # where it was found
     recipe: Recipe  # of the base stage, with the configuration of the network
     weights: Mapping[str, Tensor]
     about: dict[str, Any]  # what a card says about its training
 
     @classmethod
-    def open(cls, source: str | os.PathLike[str]) -> Self:
-        """The base in the run folder or file `source`."""
+    def open(cls, source: "str | os.PathLike[str] | Base") -> "Base":
+        """The base in the run folder or file `source`; one that is open already as it is."""
+        if isinstance(source, Base):
+            return source
         if not Path(source).is_file():
-            run = Run.open(source)
+            run = TrainingRun.open(source)
             if run.recipe.stage != "base":
                 raise ConfigError(
                     f"base: {source} is a run of stage {run.recipe.stage}; needed is stage base."
                 )
-            return cls(run.recipe, run.weights()[0], run.describe())
+            return cls(str(source), run.recipe, run.weights()[0], run.describe())
         network, card = load_network(source)
         if "base" not in card.stages:
             raise ConfigError(
@@ -49,12 +51,12 @@ class Base:
             )
         about = card.stages["base"]
         recipe = dataclasses.replace(Recipe.from_dict(about["recipe"]), config=network.config)
-        return cls(recipe, network.state_dict(), about)
+        return cls(str(source), recipe, network.state_dict(), about)
 
 
 def initial_network(
     recipe: Recipe,
-    base: str | os.PathLike[str] | None = None,
+    base: str | os.PathLike[str] | Base | None = None,
     start: str | os.PathLike[str] | None = None,
 ) -> Network[Any]:
     """The network a recipe starts from; the alpha stage takes the weights of `base`, see `Base`.
@@ -68,12 +70,13 @@ def initial_network(
     network = build_network(recipe.network, recipe.config, recipe.prior, recipe.seed)
     if base is not None:
         source = Base.open(base)
+        what = f"base: {source.place}"
         if source.recipe.network != recipe.network:
             raise ConfigError(
-                f"base: {base} is a {source.recipe.network} network; needed is a {recipe.network}."
+                f"{what} is a {source.recipe.network} network; needed is a {recipe.network}."
             )
-        _require_prior(source.recipe.prior, recipe, f"base: {base}")
-        _take(network, source.weights, network.base_parameters(), f"base: {base}")
+        _require_prior(source.recipe.prior, recipe, what)
+        _take(network, source.weights, network.base_parameters(), what)
         with torch.no_grad():
             network.start_alpha()
     if start is not None:

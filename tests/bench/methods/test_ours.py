@@ -12,7 +12,7 @@ from amortes.pretrained import DEFAULT, load_pretrained, weights_path
 from amortes.prior.gp import named_prior
 from amortes.training.export import export
 from amortes.training.loop import train
-from amortes.training.run import Run
+from amortes.training.run import TrainingRun
 from tests.bench.methods.conduct import Quadratic, check_conduct
 from tests.optimiser.conftest import untrained
 from tests.training.fake import fake_recipe
@@ -63,7 +63,7 @@ def test_the_digest_says_which_weights(tmp_path: Path) -> None:
 def test_gains_that_were_not_trained_are_found_by_the_digest(tmp_path: Path) -> None:
     file = tmp_path / "base.safetensors"
     train(tmp_path / "base", fake_recipe(steps=1))
-    export(Run.open(tmp_path / "base"), file)
+    export(TrainingRun.open(tmp_path / "base"), file)
     assert weights_digest(OursFactory("logei", str(file)))
     with pytest.raises(ConfigError, match="no trained gains"):
         weights_digest(OursFactory("jes", str(file)))

@@ -302,4 +302,4 @@ def test_guesses_need_fewer_steps(task: TaskBatch, monkeypatch: pytest.MonkeyPat
     infer_with_roots(prior, task.X, task.y, ParticleConfig(), guess)
     assert [limit for limit, _ in steps] == [ParticleConfig().refinements] * 2
     assert [start.shape for _, start in steps] == [(9, 5), (9, 9)]  # three starts each
-    assert all((start == 0.1).all() for _, start in steps)
+    assert all((start[::3] == 0.1).all() for _, start in steps)

@@ -7,21 +7,15 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from amortes.errors import MissingExtraError
+from amortes.errors import needs_extra
 
 
 def botorch_function(name: str, d: int | None = None) -> Any:
     """A new function of that class, in d dimensions if it can have several, in float64."""
-    try:
-        with warnings.catch_warnings():
-            # linear_operator scripts a function when it is imported.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            import botorch.test_functions
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{name} is a function of BoTorch, which is not installed: "
-            "`pip install 'amortes[bench]'`."
-        ) from error
+    with needs_extra("bench", f"{name} is a function of BoTorch"), warnings.catch_warnings():
+        # linear_operator scripts a function when it is imported.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import botorch.test_functions
     maker = getattr(botorch.test_functions, name)
     return maker(dtype=torch.float64) if d is None else maker(dim=d, dtype=torch.float64)
 

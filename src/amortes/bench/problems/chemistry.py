@@ -29,7 +29,7 @@ from torch import Tensor
 from amortes.bench.problems.botorch_functions import botorch_function, within
 from amortes.bench.problems.data import PACKAGE, PACKAGE_VERSION, verified
 from amortes.bench.protocol import Problem
-from amortes.errors import ConfigError, DataError, FileError, MissingExtraError
+from amortes.errors import ConfigError, DataError, FileError, needs_extra
 
 FAMILY = "chemistry"
 PACKAGE_FOLDER = Path("opt_problems", "materials", "data")
@@ -138,16 +138,13 @@ class Experiments(Problem):
 
 
 def _snar() -> Any:
-    try:
-        with warnings.catch_warnings():
-            # It misses packages for other things, and imports BoTorch.
-            warnings.simplefilter("ignore")
-            from bofire.benchmarks.multi import SnarBenchmark
-    except ImportError as error:
-        raise MissingExtraError(
-            "The SnAr reaction is a problem of bofire, which is not installed: "
-            "`pip install 'amortes[bench]'`."
-        ) from error
+    with (
+        needs_extra("bench", "The SnAr reaction is a problem of bofire"),
+        warnings.catch_warnings(),
+    ):
+        # It misses packages for other things, and imports BoTorch.
+        warnings.simplefilter("ignore")
+        from bofire.benchmarks.multi import SnarBenchmark
     return SnarBenchmark()
 
 

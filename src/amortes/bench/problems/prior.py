@@ -13,7 +13,7 @@ from torch import Tensor
 
 from amortes.bench.protocol import Problem
 from amortes.prior.gp import GPPrior
-from amortes.prior.newton import NewtonConfig, maximise
+from amortes.prior.newton import NewtonConfig, maximise_paths
 from amortes.prior.paths import Paths
 from amortes.random import derive_seeds
 
@@ -33,7 +33,7 @@ class PriorFunction(Problem):
         seeds = derive_seeds(SEED, d, index, count=2)
         hyper = prior.sample(seeds[:1], d)
         self._path = Paths.sample(prior.kernel, hyper, seeds[1:], dtype=torch.float64)
-        self.best = float(maximise(self._path, NewtonConfig.for_dim(d, BUDGET)).f)
+        self.best = float(maximise_paths(self._path, NewtonConfig.for_dim(d, BUDGET)).f)
 
     def value(self, X: Tensor) -> Tensor:
         """The path at X, `m x d`: `m`."""

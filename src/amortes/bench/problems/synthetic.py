@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from amortes.bench.protocol import Problem
-from amortes.errors import ConfigError, MissingExtraError
+from amortes.errors import ConfigError, needs_extra
 
 NOISE_SD = 0.316  # as in the paper
 # Dimension and highest value of the negated function. BoTorch gives some optima to six digits and
@@ -64,16 +64,13 @@ class Synthetic(Problem):
 
 
 def _botorch_function(base: str, d: int) -> Any:
-    try:
-        with warnings.catch_warnings():
-            # linear_operator scripts a function when it is imported.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            from botorch.test_functions import Ackley, Branin, Hartmann
-    except ImportError as error:
-        raise MissingExtraError(
-            f"Problem {base} is a function of BoTorch, which is not installed: "
-            "`pip install amortes[bench]`."
-        ) from error
+    with (
+        needs_extra("bench", f"Problem {base} is a function of BoTorch"),
+        warnings.catch_warnings(),
+    ):
+        # linear_operator scripts a function when it is imported.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from botorch.test_functions import Ackley, Branin, Hartmann
     makers: dict[str, Callable[[], Any]] = {
         "branin": lambda: Branin(dtype=torch.float64),
         "hartmann": lambda: Hartmann(dim=d, dtype=torch.float64),

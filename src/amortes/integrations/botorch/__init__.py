@@ -6,15 +6,10 @@
 Needs BoTorch: `pip install amortes[botorch]`.
 """
 
-from amortes.errors import MissingExtraError
+from amortes.errors import needs_extra
 
-try:
+with needs_extra("botorch", "amortes.integrations.botorch needs BoTorch"):
     import botorch  # noqa: F401
-except ImportError as error:
-    raise MissingExtraError(
-        "amortes.integrations.botorch needs BoTorch, which is not installed: "
-        "`pip install amortes[botorch]`."
-    ) from error
 
 from amortes.integrations.botorch.acquisition import EI, JES, MES, PES, UCB, LogEI, PosteriorMean
 from amortes.integrations.botorch.posterior import PredictivePosterior

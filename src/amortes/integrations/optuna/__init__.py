@@ -6,15 +6,10 @@
 Needs Optuna: `pip install amortes[optuna]`.
 """
 
-from amortes.errors import MissingExtraError
+from amortes.errors import needs_extra
 
-try:
+with needs_extra("optuna", "amortes.integrations.optuna needs Optuna"):
     import optuna  # noqa: F401
-except ImportError as error:
-    raise MissingExtraError(
-        "amortes.integrations.optuna needs Optuna, which is not installed: "
-        "`pip install amortes[optuna]`."
-    ) from error
 
 from amortes.integrations.optuna.sampler import AmortesSampler
 

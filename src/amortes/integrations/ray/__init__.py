@@ -8,15 +8,10 @@
 Needs Ray Tune: `pip install amortes[ray]`.
 """
 
-from amortes.errors import MissingExtraError
+from amortes.errors import needs_extra
 
-try:
+with needs_extra("ray", "amortes.integrations.ray needs Ray Tune"):
     import ray.tune  # noqa: F401
-except ImportError as error:
-    raise MissingExtraError(
-        "amortes.integrations.ray needs Ray Tune, which is not installed: "
-        "`pip install amortes[ray]`."
-    ) from error
 
 from amortes.integrations.ray.searcher import AmortesSearch
 

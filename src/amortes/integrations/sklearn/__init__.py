@@ -6,15 +6,10 @@
 Needs scikit-learn: `pip install amortes[sklearn]`.
 """
 
-from amortes.errors import MissingExtraError
+from amortes.errors import needs_extra
 
-try:
+with needs_extra("sklearn", "amortes.integrations.sklearn needs scikit-learn"):
     import sklearn  # noqa: F401
-except ImportError as error:
-    raise MissingExtraError(
-        "amortes.integrations.sklearn needs scikit-learn, which is not installed: "
-        "`pip install amortes[sklearn]`."
-    ) from error
 
 from amortes.integrations.sklearn.search import AmortesSearchCV
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
@@ -172,6 +173,11 @@ def tick_labels(values: Sequence[Any], *, log: bool) -> list[str]:
         if len(set(texts)) == len(texts):
             break
     return [text.replace("-", MINUS) for text in texts]
+
+
+def cell_edges(places: np.ndarray) -> np.ndarray:
+    """Ends of the cells around places between 0 and 1."""
+    return np.concatenate([[0.0], (places[1:] + places[:-1]) / 2, [1.0]])
 
 
 def _drawn(text: str) -> str:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator
 
-from amortes.optimiser.plots.axis import ParameterAxis
+from amortes.optimiser.plots.axis import ParameterAxis, cell_edges
 from amortes.optimiser.plots.picture import Picture
 from amortes.optimiser.plots.style import STYLES, dress, hatched
 from amortes.optimiser.plots.values import ValueScale
@@ -60,10 +60,7 @@ def draw_contour(view: View, x: str, y: str) -> Picture:
         drawn = _surface(ax, axes, where, Z, scale, cmap=cmap, extend=EXTEND[cut])
         ticks = LogLocator(numticks=8) if scale.log else None
         written = LogFormatterSciNotation() if scale.log else None
-        bar = picture.colorbar(drawn, ax=ax, shrink=0.95, pad=0.02, ticks=ticks, format=written)
-        bar.ax.tick_params(which="both", colors=view.style.text, labelsize="small")
-        bar.outline.set_edgecolor(view.style.faint)
-        bar.ax.yaxis.get_offset_text().set_color(view.style.text)
+        picture.colour_bar(drawn, ax, shrink=0.95, pad=0.02, ticks=ticks, format=written)
         ax.set_title(title, loc="left", fontsize="medium")
         if not allowed.all():
             shade = ax.contourf(*where, ~allowed, [0.5, 1.5], colors="none", hatches=["////"])
@@ -106,7 +103,7 @@ def _surface(
         return bands
     colours = colormaps[cmap].copy()
     colours.colorbar_extend = extend  # type: ignore[assignment]
-    return ax.pcolormesh(*map(_edges, where), Z, norm=scale.norm(), cmap=colours, rasterized=True)
+    return ax.pcolormesh(*map(cell_edges, where), Z, norm=scale.norm(), cmap=colours, rasterized=True)
 
 
 def _levels(scale: ValueScale) -> Any:
@@ -114,11 +111,6 @@ def _levels(scale: ValueScale) -> Any:
     if scale.log:
         return np.geomspace(scale.low, scale.high, BANDS)
     return MaxNLocator(nbins=BANDS).tick_values(scale.low, scale.high)
-
-
-def _edges(places: np.ndarray) -> np.ndarray:
-    """Ends of the cells around places between 0 and 1."""
-    return np.concatenate([[0.0], (places[1:] + places[:-1]) / 2, [1.0]])
 
 
 def _marks(ax: Axes, view: View, x: ParameterAxis, y: ParameterAxis) -> list[Artist]:

@@ -58,11 +58,8 @@ def draw_parallel(view: View, names: Sequence[str]) -> Picture:
         worst = colours.cmap(0.0 if view.maximise else 1.0)
         legend.append(Line2D([], [], color=worst, label=note))
     _label_axes(ax, axes, view)
-    bar = picture.colorbar(colours, ax=ax, pad=0.01, fraction=0.05)
+    bar = picture.colour_bar(colours, ax, pad=0.01, fraction=0.05)
     bar.set_label("value", color=view.style.text)
-    bar.ax.tick_params(which="both", colors=view.style.text, labelsize="small")
-    bar.ax.yaxis.get_offset_text().set_color(view.style.text)
-    bar.outline.set_edgecolor(view.style.faint)
     picture.legend_above(legend)
     return picture
 

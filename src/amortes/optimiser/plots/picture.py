@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colorbar import Colorbar
 from matplotlib.figure import Figure
 
 from amortes.optimiser.plots.style import Style
@@ -43,6 +45,14 @@ class Picture(Figure):
             fontsize="small",
             labelcolor=self.style.text,
         )
+
+    def colour_bar(self, drawn: Any, ax: Axes, **look: Any) -> Colorbar:
+        """The colours of what was drawn, beside its axes."""
+        bar = self.colorbar(drawn, ax=ax, **look)
+        bar.ax.tick_params(which="both", colors=self.style.text, labelsize="small")
+        bar.ax.yaxis.get_offset_text().set_color(self.style.text)
+        bar.outline.set_edgecolor(self.style.faint)
+        return bar
 
     def _repr_png_(self) -> bytes:
         out = io.BytesIO()

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec
 
-from amortes.optimiser.plots.axis import ParameterAxis
+from amortes.optimiser.plots.axis import ParameterAxis, cell_edges
 from amortes.optimiser.plots.marks import mark_failures
 from amortes.optimiser.plots.picture import Picture
 from amortes.optimiser.plots.style import dress, hatched
@@ -129,7 +129,7 @@ def _not_allowed(ax: Axes, view: View, x: np.ndarray, allowed: np.ndarray) -> Ar
     """Hatch the stretches of the axis that violate a constraint."""
     if bool(allowed.all()):
         return None
-    halves = np.concatenate([[0.0], (x[1:] + x[:-1]) / 2, [1.0]])
+    halves = cell_edges(x)
     for fine, run in groupby(range(len(x)), key=lambda i: bool(allowed[i])):
         if not fine:
             stretch = list(run)

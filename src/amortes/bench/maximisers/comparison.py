@@ -1,0 +1,126 @@
+"""How fast and how exact the maximisers of sample paths are, measured on one core.
+
+The reference on each path is the best value known: that of a Newton search with many times the
+budget, or of a measured method where that is better still. Values are compared in float64.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Self
+
+from torch import Tensor
+
+from amortes.bench.maximisers.ensemble import Ensemble, maximise_by_ensemble, values_at
+from amortes.corpora.verify import TOLERANCE
+from amortes.prior import newton
+from amortes.prior.gp import GPPrior
+from amortes.prior.newton import NewtonConfig, Optimum
+from amortes.prior.paths import Paths
+from amortes.random import derive_seeds
+from amortes.threads import single_thread
+
+REFERENCE_CHUNK = 10  # paths; the reference search takes 20 MB per tensor and this many paths
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaximiserRow:
+    """One method on one set of paths."""
+
+    d: int
+    method: str
+    paths: int
+    ms_per_path: float
+    solved: float  # share of the paths within TOLERANCE of the reference
+    mean_regret: float
+    max_regret: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What the Newton search promises in one dimension."""
+
+    ms_per_path: float
+    solved: float
+
+    @classmethod
+    def for_dim(cls, d: int) -> Self:
+        """Four milliseconds and 99 % up to d = 6, twelve and 95 % above."""
+        return cls(ms_per_path=4.0, solved=0.99) if d <= 6 else cls(ms_per_path=12.0, solved=0.95)
+
+    def missed(self, row: MaximiserRow) -> list[str]:
+        """One sentence for each promise that `row` breaks."""
+        broken = []
+        if row.ms_per_path > self.ms_per_path:
+            broken.append(
+                f"d={row.d}: {row.ms_per_path:.2f} ms per path, not {self.ms_per_path:g}."
+            )
+        if row.solved < self.solved:
+            broken.append(
+                f"d={row.d}: {row.solved:.2%} of the paths solved, not {self.solved:.0%}."
+            )
+        return broken
+
+
+def draw_paths(prior: GPPrior, d: int, count: int, seed: int) -> Paths:
+    """`count` float32 paths of the prior; a longer draw begins with the shorter one."""
+    hyper = prior.sample(derive_seeds(seed, d, 0, count=count), d)
+    return Paths.sample(prior.kernel, hyper, derive_seeds(seed, d, 1, count=count))
+
+
+def reference_values(paths: Paths, budget: int) -> Iterator[Tensor]:
+    """Maxima of the paths, a few at a time, by a Newton search `budget` times the usual size."""
+    config = NewtonConfig.for_dim(paths.d, budget)
+    for i in range(0, paths.b, REFERENCE_CHUNK):
+        part = paths[i : i + REFERENCE_CHUNK]
+        yield values_at(part, newton.maximise_paths(part, config).x)
+
+
+def compare(
+    paths: Paths, reference: Tensor, *, ensemble: Ensemble, ensemble_paths: int, seed: int
+) -> list[MaximiserRow]:
+    """Newton on all paths; then the ensemble on the first few, and Newton on the same few.
+
+    `reference` has one value per path, as from `reference_values`.
+    """
+    few = paths[:ensemble_paths]
+    with single_thread():
+        newton.maximise_paths(paths[:1])  # warm up: starting points, first use of kernels
+        fast = _Measurement.of("newton", newton.maximise_paths, paths)
+        reference = reference.maximum(fast.values)
+        if not few.b:
+            return [fast.row(reference)]
+        slow = _Measurement.of("ensemble", lambda p: maximise_by_ensemble(p, ensemble, seed), few)
+        fast_few = _Measurement.of("newton", newton.maximise_paths, few)
+    reference[: few.b] = reference[: few.b].maximum(slow.values)
+    rows = [fast_few.row(reference), slow.row(reference)]
+    return rows if few.b == paths.b else [fast.row(reference), *rows]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Measurement:
+    d: int
+    method: str
+    values: Tensor  # b
+    seconds: float
+
+    @classmethod
+    def of(cls, method: str, maximise: Callable[[Paths], Optimum], paths: Paths) -> Self:
+        begin = time.thread_time()
+        optimum = maximise(paths)
+        seconds = time.thread_time() - begin
+        return cls(d=paths.d, method=method, values=values_at(paths, optimum.x), seconds=seconds)
+
+    def row(self, reference: Tensor) -> MaximiserRow:
+        """Compare with the first values of the reference."""
+        count = len(self.values)
+        regret = reference[:count] - self.values
+        return MaximiserRow(
+            d=self.d,
+            method=self.method,
+            paths=count,
+            ms_per_path=1e3 * self.seconds / count,
+            solved=float((regret <= TOLERANCE).double().mean()),
+            mean_regret=float(regret.mean()),
+            max_regret=float(regret.max()),
+        )

@@ -1,0 +1,58 @@
+"""`amortes bench pack` and `amortes bench traces`: what runs found, in one file."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from amortes.cli.console import FILE, OUT, PATH, Command, option, options
+
+
+def _files(output: str) -> Callable[[Command], Command]:
+    """From several folders to one file."""
+    return options(
+        click.argument("results", nargs=-1, required=True, type=PATH),
+        option("--output", "-o", type=FILE, default=Path(output), help="File to write."),
+    )
+
+
+@click.command()
+@_files("results.csv.gz")
+def pack(results: tuple[Path, ...], output: Path) -> None:
+    """Put RESULTS, folders that `amortes bench run` wrote, into one small file.
+
+    It has no points (x, y), but all that reports are made of: `amortes bench report` reads it like
+    the folders. Of a run (problem, method, seed) that several have, that of the last one counts.
+
+    \b
+    Example:
+      amortes bench pack out/ours out/baselines -o results.csv.gz
+    """
+    from amortes.bench.pack import pack as write
+
+    _say(output, f"{write(results, output)} runs")
+
+
+@click.command()
+@_files("traces.npz")
+def traces(results: tuple[Path, ...], output: Path) -> None:
+    """Put the points and results of RESULTS, folders of `amortes bench run`, into one file.
+
+    For `amortes evaluate prior --traces`.
+
+    \b
+    Example:
+      amortes bench run --suite real --methods optuna-tpe,random --seeds 0 --iterations 60 \\
+          --out out/traces
+      amortes bench traces out/traces -o traces.npz
+    """
+    from amortes.bench.traces import traces_of, write_traces
+
+    found = traces_of(results)
+    write_traces(output, found)
+    _say(output, f"{len(found)} traces")
+
+
+def _say(output: Path, what: str) -> None:
+    size = output.stat().st_size / 1e3
+    OUT.print(f"Wrote {output}: {what}, {size:.0f} kB", markup=False, soft_wrap=True)

@@ -1,0 +1,35 @@
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from amortes.bench import traces as module
+from amortes.bench.loop import optimise
+from amortes.bench.results import PlannedRun, ResultsFolder, run_csv
+from amortes.bench.traces import read_traces
+from amortes.cli.bench_files import pack, traces
+from tests.bench.fake import fake_method
+from tests.bench.test_pack import sweep
+from tests.bench.test_traces import Family
+
+
+def test_traces_in_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "make_problem", Family)
+    run = PlannedRun(problem="bowl2", method="random", seed=0, iterations=4)
+    records = optimise(Family(), fake_method("random"), seed=0, iterations=4)
+    text = run_csv(run, Family(), records, version="1", commit="")
+    ResultsFolder(tmp_path / "sweep").put(run, text)
+    target = tmp_path / "t.npz"
+    result = CliRunner().invoke(traces, [str(tmp_path / "sweep"), "-o", str(target)])
+    assert result.exit_code == 0, result.output
+    assert "1 traces" in result.output.replace("\n", "")
+    assert read_traces(target)[0].X.shape == (4, 2)
+
+
+def test_one_small_file(tmp_path: Path) -> None:
+    folder = sweep(tmp_path / "one", "branin,2,0.316,jes,0,2,,,,-0.4,0.8,,")
+    target = tmp_path / "packed.csv.gz"
+    result = CliRunner().invoke(pack, [str(folder), "-o", str(target)])
+    assert result.exit_code == 0, result.output
+    assert "1 runs" in result.output.replace("\n", "")
+    assert target.exists()

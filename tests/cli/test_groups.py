@@ -1,0 +1,21 @@
+import click
+import pytest
+from click.testing import CliRunner
+
+from amortes.cli import groups
+from amortes.cli.lazy import LazyGroup
+
+GROUPS = [group for group in vars(groups).values() if isinstance(group, LazyGroup)]
+COMMANDS = [
+    (group, command) for group in GROUPS for command in ([], *([name] for name in group.lazy))
+]
+
+
+@pytest.mark.parametrize(
+    ("group", "command"), COMMANDS, ids=lambda part: getattr(part, "name", part)
+)
+def test_help_teaches_with_examples(group: click.Group, command: list[str]) -> None:
+    result = CliRunner().invoke(group, [*command, "--help"])
+    assert result.exit_code == 0
+    assert "Example" in result.stdout
+    assert f"amortes {group.name}" in result.stdout

@@ -1,0 +1,46 @@
+import pytest
+import torch
+
+from amortes.training import throughput as module
+from amortes.training.throughput import bench, matmul_peak
+from tests.training.fake import FakeConfig, fake_recipe
+
+
+@pytest.fixture(autouse=True)
+def _small_peak(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PEAK_SIZE", 256)
+
+
+@pytest.mark.parametrize("stage", ["base", "alpha"])
+def test_shares_add_up(stage: str) -> None:
+    recipe = fake_recipe(stage, pending_share=0.0)  # type: ignore[arg-type]
+    result = bench(recipe, steps=2)
+    shares = (
+        result.data_share,
+        result.forward_share,
+        result.backward_share,
+        result.optimiser_share,
+    )
+    assert all(share > 0 for share in shares)
+    assert sum(shares) == pytest.approx(1.0)
+    per_second = 1e3 * recipe.tasks.batch_size / result.milliseconds_per_step
+    assert result.datasets_per_second == pytest.approx(per_second)
+    assert 0 < result.peak_share < 1
+
+
+def test_operations_are_those_of_the_products() -> None:
+    # What 8 more hidden units cost: 4 conditionings of 4 x 5 rows through 10 -> 8 -> 6; and
+    # backward the gradients of both weights and of the hidden layer, but none of the inputs.
+    narrow, wide = (
+        bench(fake_recipe(pending_share=0.0, config=FakeConfig(width=width)), steps=1)
+        for width in (8, 16)
+    )
+    rows, more = 4 * 4 * 5, 8
+    forward, backward = 10 * more + more * 6, 10 * more + more * 6 + more * 6
+    extra = (wide.gigaflops_per_step - narrow.gigaflops_per_step) * 1e9
+    assert extra == pytest.approx(2 * rows * (forward + backward))
+
+
+def test_peak_is_a_rate_of_this_machine() -> None:
+    peak = matmul_peak(torch.device("cpu"))
+    assert 1e9 < peak < 1e15
