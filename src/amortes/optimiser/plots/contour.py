@@ -103,7 +103,9 @@ def _surface(
         return bands
     colours = colormaps[cmap].copy()
     colours.colorbar_extend = extend  # type: ignore[assignment]
-    return ax.pcolormesh(*map(cell_edges, where), Z, norm=scale.norm(), cmap=colours, rasterized=True)
+    return ax.pcolormesh(
+        *map(cell_edges, where), Z, norm=scale.norm(), cmap=colours, rasterized=True
+    )
 
 
 def _levels(scale: ValueScale) -> Any:
