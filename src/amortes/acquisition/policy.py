@@ -7,8 +7,8 @@ entropy search finds out which is best. Early on it is worse all the same: docs/
 Few results leave most uncertainty at the faces of the cube, where acquisitions then go first. But
 who sets bounds mostly expects the optimum between them. The policy believes so, too, the less the
 more results there are: log gain + c / n log π(x), with π(x) the product over coordinates of
-4 x (1 - x) + ε (Hvarfner et al., "πBO: augmenting acquisition functions with user beliefs for the
-optimum", ICLR 2022).
+4 x (1 - x) + ε (Hvarfner et al., "πBO: augmenting acquisition functions with user beliefs for
+Bayesian optimization", ICLR 2022).
 """
 
 import torch
