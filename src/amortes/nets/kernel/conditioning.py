@@ -8,7 +8,7 @@ covariance,
 
 which turns every later question into matrix products. Points that are being evaluated enter W but
 not a: variances shrink exactly as they will, means stay. So particles that disagree about a pending
-value go on to do so, though it will settle that; `Conditioned.believing` tells them all the same.
+value go on to do so, though it will settle that; `kriging_believer` tells them all the same.
 
 Points are scaled first, warped and divided by lengthscales as each particle has it; derivatives are
 those by scaled coordinates. An interior maximum has a zero gradient and a negative curvature in
@@ -178,8 +178,8 @@ class Conditioned:
             whitener=self.whitener[rows, index],
         )
 
-    def believing(self) -> "Conditioned":
-        """The same, had each pending point given what the particles on average expect of it."""
+    def kriging_believer(self) -> "Conditioned":
+        """The same, had each pending point given just what is expected of it, on average."""
         n = self.num_observed
         if self.X.shape[1] == n:
             return self
