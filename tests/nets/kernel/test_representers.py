@@ -9,14 +9,15 @@ from amortes.nets.kernel.conditioning import Conditioned, condition
 from amortes.nets.kernel.particles import ParticleConfig, infer_particles, normal_points
 from amortes.nets.kernel.representers import (
     RepresenterConfig,
+    ThompsonPaths,
     _repeated,
     choose_draws,
-    refine,
     representer_points,
     thompson_draws,
 )
 from amortes.prior.gp import PRIORS, GPPrior, Marginal
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
+from amortes.prior.warp import unwarp, warp
 from amortes.random import generator
 
 PRIOR = PRIORS["robust"]
@@ -161,40 +162,60 @@ def test_few_draws_of_many_particles_are_independent() -> None:
     assert normals.mean(0).abs().median() < 0.2
 
 
-def test_refined_maxima_are_those_of_the_interpolated_draws(warped: TaskBatch) -> None:
-    """The interpolation by hand, in the coordinates of the cube: values, zero slopes, no rise."""
-    prior = PRIORS["real"]
-    conditioned = conditioned_on(warped, prior)
+def some_paths(task: TaskBatch) -> tuple[ThompsonPaths, Tensor]:
+    """A draw for each of four particles on 16 points X, `b x 16 x d`."""
+    conditioned = conditioned_on(task, PRIORS["real"])
     X = representer_points(conditioned, RepresenterConfig(count=16))
     at = conditioned.moments(X)
-    k = conditioned.particles.log_weights.shape[1]
-    particle = torch.arange(k).repeat(3, 4)
-    rows = torch.arange(3)[:, None]
     jitter = 1e-6 * conditioned.prior_variance[..., None, None] * torch.eye(16, dtype=X.dtype)
-    root = torch.linalg.cholesky(conditioned.covariance(at, at) + jitter)[rows, particle]
-    normals = torch.randn(3, 4 * k, 16, 1, generator=generator(0), dtype=torch.float64)
-    draws = at.mean[rows, particle] + (root @ normals).squeeze(-1)
-    beta = torch.cholesky_solve(root @ normals, root).squeeze(-1)
-    start = X[rows, draws.argmax(-1)]
-    found = refine(conditioned, at, particle, beta, start)
+    root = torch.linalg.cholesky(conditioned.covariance(at, at) + jitter)
+    normals = torch.randn(at.mean.shape, generator=generator(0), dtype=torch.float64)
+    return ThompsonPaths(conditioned, at, root, normals), X
+
+
+def test_climbs_end_at_maxima_of_the_interpolated_draws(warped: TaskBatch) -> None:
+    """The interpolation by hand, in the coordinates of the cube: values, zero slopes, no rise."""
+    paths, X = some_paths(warped)
+    conditioned, at = paths.conditioned, paths.at
+    offset = (paths.root @ paths.normals[..., None]).squeeze(-1)
+    beta = torch.cholesky_solve(offset[..., None], paths.root).squeeze(-1)
+    start = X[torch.arange(3)[:, None], paths.values.argmax(-1)]
+    hyper = conditioned.particles.hyper
+    assert hyper.warp is not None
+    u, f = paths.climb(warp(start[:, :, None], hyper.warp).squeeze(2))
+    found = unwarp(u[:, :, None], hyper.warp).squeeze(2)
 
     def path(x: Tensor) -> Tensor:
         """Each draw at a point of its own, x `b x s x d`: `b x s`."""
         values = []
-        for i, p in enumerate(particle[0].tolist()):
+        for i in range(x.shape[1]):
             there = conditioned.moments(x[:, i : i + 1])
-            cross = conditioned.covariance(there, at)[:, p]  # b x 1 x m
-            values.append(there.mean[:, p, 0] + (cross[:, 0] * beta[:, i]).sum(-1))
+            cross = conditioned.covariance(there, at)[:, i, 0]  # b x m
+            values.append(there.mean[:, i, 0] + (cross * beta[:, i]).sum(-1))
         return torch.stack(values, dim=1)
 
-    x = found.x.clone().requires_grad_()
-    f = path(x)
-    assert torch.allclose(f, found.f, atol=1e-5)
-    assert (f >= path(start) - 1e-6).all()
-    (slope,) = torch.autograd.grad(f.sum(), x)
-    inside = (found.x > 1e-4) & (found.x < 1.0 - 1e-4)
+    x = found.clone().requires_grad_()
+    value = path(x)
+    assert torch.allclose(value, f, atol=1e-5)
+    assert (value >= path(start) - 1e-6).all()
+    (slope,) = torch.autograd.grad(value.sum(), x)
+    inside = (found > 1e-4) & (found < 1.0 - 1e-4)
     assert inside.any()
     assert slope[inside].abs().median() < 0.01 * at.mean.std()
+
+
+def test_draws_are_continued_exactly(warped: TaskBatch) -> None:
+    """On all points together they have the mean and covariance of the posterior."""
+    paths, _ = some_paths(warped)
+    conditioned = paths.conditioned
+    V = conditioned.scale(warped.Xq)
+    more = paths.continued(V, torch.zeros(V.shape[:-1], dtype=torch.float64))
+    everything = conditioned.moments_at(torch.cat([paths.at.V, V], dim=2))
+    covariance = conditioned.covariance(everything, everything)
+    assert torch.allclose(more.root @ more.root.mT, covariance, atol=1e-5)
+    assert torch.allclose(more.at.mean, everything.mean)
+    assert torch.allclose(more.values[..., :16], paths.values)
+    assert more.root.triu(1).abs().max() == 0.0
 
 
 def test_the_likeliest_points(task: TaskBatch) -> None:

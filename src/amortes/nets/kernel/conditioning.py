@@ -75,7 +75,10 @@ class Conditioned:
 
     def moments(self, Xq: Tensor) -> Moments:
         """Posterior moments of f at Xq, `b x q x d`."""
-        V = self.scale(Xq)
+        return self.moments_at(self.scale(Xq))
+
+    def moments_at(self, V: Tensor) -> Moments:
+        """The same at scaled points, `b x k x q x d`, which may differ between particles."""
         k_x = self.kernel(self.V, V)  # b x k x n x q
         whitened = self.whitener @ k_x
         mean = self._mean(k_x)
@@ -166,7 +169,10 @@ class Conditioned:
         """The same with at most `count` particles that stand for all."""
         if self.particles.log_weights.shape[1] <= count:
             return self
-        index, log_weights = thin(self.particles.log_weights, count)
+        return self.take(*thin(self.particles.log_weights, count))
+
+    def take(self, index: Tensor, log_weights: Tensor) -> "Conditioned":
+        """The same with particles `index`, `b x count`, and these weights."""
         rows = torch.arange(len(index))[:, None]
         return dataclasses.replace(
             self,

@@ -9,7 +9,9 @@ A few draws, each of one particle in proportion to its weight, are refined: the 
 by its conditional mean, a kernel expansion on observations and representer points whose gradient
 and Hessian, in warped coordinates, have closed forms, and a few Newton steps from the highest point
 find its maximum. On the points alone x* would not be where the slope is zero, and what follows from
-a zero slope there would be wrong: docs/log.md, 2026-11-16.
+a zero slope there would be wrong: docs/log.md, 2026-11-16. Between the points an interpolation is
+too smooth, and its maximum too low. So the draw is continued, exactly, to a few points about that
+maximum, and maximised again: docs/log.md, 2026-11-18.
 
 All fixed: no random numbers, the same data give the same draws.
 
@@ -40,6 +42,11 @@ from amortes.prior.warp import unwarp, warp
 UNEXPLAINED = 0.1
 NEWTON_STEPS = 3
 LONGEST_STEP = 0.3
+# Points about the maximum of a draw to which it is continued, and how far away in lengthscales.
+NEARBY = 16
+NEARBY_WIDTH = 0.3
+# Added to covariances, relative to the prior variance, for the sake of their factors.
+JITTER = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,8 +112,7 @@ def thompson_draws(conditioned: Conditioned, config: RepresenterConfig) -> Thomp
     moments = conditioned.moments(X)
     k = moments.mean.shape[1]
     covariance = conditioned.covariance(moments, moments)
-    jitter = 1e-6 * conditioned.prior_variance[..., None].expand_as(moments.mean)
-    root = linalg.cholesky(covariance + torch.diag_embed(jitter))
+    root = _root(conditioned, covariance)
     normals = normal_points(config.count, k * config.draws).to(X.dtype)
     normals = normals.reshape(k, config.draws, config.count)
     maximum, argmax = (moments.mean[..., None] + root @ normals.mT).max(dim=2)  # b x k x t
@@ -114,12 +120,18 @@ def thompson_draws(conditioned: Conditioned, config: RepresenterConfig) -> Thomp
     share = share / config.draws
     particle, draw = choose_draws(conditioned.particles.log_weights, config.optima, config.draws)
     rows = torch.arange(len(X))[:, None]
-    # f on the points is m + L z, so its interpolation is m(x) + cov(x, points) L^-T z.
-    beta = torch.linalg.solve_triangular(
-        root[rows, particle].mT, normals[particle, draw][..., None], upper=True
-    ).squeeze(-1)
-    start = X[rows, argmax[rows, particle, draw]]
-    optima = refine(conditioned, moments, particle, beta, start)
+    paths = ThompsonPaths(
+        conditioned=conditioned.take(particle, conditioned.particles.log_weights[rows, particle]),
+        at=Moments(
+            moments.mean[rows, particle],
+            moments.variance[rows, particle],
+            moments.whitened[rows, particle],
+            moments.V[rows, particle],
+        ),
+        root=root[rows, particle],
+        normals=normals[particle, draw],
+    )
+    optima = paths.maximise(X[rows, argmax[rows, particle, draw]])
     # Between representer points f is higher; by how much, is seen in the few draws.
     rise = optima.f - maximum[rows, particle, draw]
     maximum = maximum + rise.mean(1)[:, None, None]
@@ -155,42 +167,100 @@ def choose_draws(log_weights: Tensor, count: int, draws: int) -> tuple[Tensor, T
     return particle, (torch.arange(count) % draws).expand_as(particle)
 
 
-@torch.no_grad()
-def refine(
-    conditioned: Conditioned, at: Moments, particle: Tensor, beta: Tensor, start: Tensor
-) -> Optimum:
-    """Maxima, near `start`, `b x s x d`, of the paths m(x) + cov(x, points) beta.
+@dataclass(frozen=True)
+class ThompsonPaths:
+    """s draws of f, each under a particle of its own, on m points of its own: m + L z."""
 
-    `at` are the moments at the points, `particle`, `b x s`, whose mean and covariance, and beta is
-    `b x s x m`.
-    """
-    rows = torch.arange(len(particle))[:, None]
-    by_data = at.whitened[rows, particle] @ beta[..., None]
-    by_data = (conditioned.whitener[rows, particle].mT @ by_data).squeeze(-1)
-    weights = torch.cat([conditioned.coefficients[rows, particle] - by_data, beta], dim=-1)
-    centres = torch.cat([conditioned.V, at.V], dim=2)[rows, particle]  # b x s x c x d
-    hyper, kernel = conditioned.particles.hyper[rows, particle], conditioned.prior.kernel
-    rough = None if hyper.roughness is None else hyper.roughness[..., None]
-    per_length = hyper.lengthscale.reciprocal()
-    constant = conditioned.prior.mean.loc + conditioned.prior.mean.scale**2 * weights.sum(-1)
-    weights = hyper.output_variance[..., None] * weights  # b x s x c
+    conditioned: Conditioned  # with s particles, one for each draw
+    at: Moments  # b x s x m
+    root: Tensor  # b x s x m x m, the matrix L
+    normals: Tensor  # b x s x m, the vector z
 
-    def evaluate(u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        v = (u * per_length)[:, :, None]  # b x s x 1 x d
-        r2 = square_distance(centres, v).squeeze(-1)
-        slope = weights * radial_slope(kernel, r2, rough)
-        curvature = weights * radial_curvature(kernel, r2, rough)
-        away = (centres - v) * per_length[:, :, None]  # b x s x c x d
-        f = constant + (weights * correlation(kernel, r2, rough)).sum(-1)
-        gradient = (slope[..., None, :] @ away).squeeze(-2)
-        bend = torch.diag_embed(per_length.square() * slope.sum(-1, keepdim=True))
-        return f, gradient, (away * curvature[..., None]).mT @ away - bend
+    @property
+    def values(self) -> Tensor:
+        """At the points: `b x s x m`."""
+        return self.at.mean + (self.root @ self.normals[..., None]).squeeze(-1)
 
-    if hyper.warp is None:
-        return Optimum(*ascend(evaluate, start, full_step, NEWTON_STEPS, LONGEST_STEP))
-    start = warp(start[:, :, None], hyper.warp).squeeze(2)
-    u, f = ascend(evaluate, start, full_step, NEWTON_STEPS, LONGEST_STEP)
-    return Optimum(unwarp(u[:, :, None], hyper.warp).squeeze(2), f)
+    @torch.no_grad()
+    def maximise(self, start: Tensor) -> Optimum:
+        """Maxima near `start`, `b x s x d`."""
+        hyper = self.conditioned.particles.hyper
+        u = start if hyper.warp is None else warp(start[:, :, None], hyper.warp).squeeze(2)
+        u, _ = self.climb(u)
+        s, d = u.shape[1:]
+        steps = NEARBY_WIDTH * normal_points(d, s * NEARBY).to(u.dtype).reshape(s, NEARBY, d)
+        lengths = hyper.lengthscale[:, :, None]
+        near = (u[:, :, None] + lengths.clamp_max(1.0) * steps).clamp(0.0, 1.0)
+        near = torch.cat([u[:, :, None], near], dim=2)  # b x s x (1 + NEARBY) x d
+        # The other way round: draw i has had point i of such a sequence.
+        normals = normal_points(1 + NEARBY, s).flip(0).to(u.dtype).expand(len(u), -1, -1)
+        paths = self.continued(near / lengths, normals)
+        best = paths.values[..., -near.shape[2] :].argmax(-1)[..., None, None]
+        u, f = paths.climb(near.gather(2, best.expand(-1, -1, 1, d)).squeeze(2))
+        return Optimum(u if hyper.warp is None else unwarp(u[:, :, None], hyper.warp).squeeze(2), f)
+
+    def continued(self, V: Tensor, normals: Tensor) -> "ThompsonPaths":
+        """The same draws on more points, V `b x s x p x d` scaled, by normals `b x s x p`."""
+        conditioned, at = self.conditioned, self.at
+        new = conditioned.moments_at(V)
+        along = torch.linalg.solve_triangular(
+            self.root, conditioned.covariance(at, new), upper=False
+        )  # b x s x m x p
+        own = _root(conditioned, conditioned.covariance(new, new) - along.mT @ along)
+        return ThompsonPaths(
+            conditioned,
+            Moments(
+                torch.cat([at.mean, new.mean], dim=-1),
+                torch.cat([at.variance, new.variance], dim=-1),
+                torch.cat([at.whitened, new.whitened], dim=-1),
+                torch.cat([at.V, new.V], dim=-2),
+            ),
+            torch.cat(
+                [
+                    torch.cat([self.root, torch.zeros_like(along)], dim=-1),
+                    torch.cat([along.mT, own], dim=-1),
+                ],
+                dim=-2,
+            ),
+            torch.cat([self.normals, normals], dim=-1),
+        )
+
+    def climb(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        """Newton steps from u, `b x s x d` in warped coordinates, on the interpolated draws.
+
+        On the points a draw is m + L z, so its interpolation is m(x) + cov(x, points) L^-T z.
+        """
+        conditioned, at = self.conditioned, self.at
+        z = self.normals[..., None]
+        beta: Tensor = torch.linalg.solve_triangular(self.root.mT, z, upper=True)
+        by_data = (conditioned.whitener.mT @ (at.whitened @ beta)).squeeze(-1)
+        weights = torch.cat([conditioned.coefficients - by_data, beta.squeeze(-1)], dim=-1)
+        centres = torch.cat([conditioned.V, at.V], dim=2)  # b x s x c x d
+        hyper, prior = conditioned.particles.hyper, conditioned.prior
+        kernel = prior.kernel
+        rough = None if hyper.roughness is None else hyper.roughness[..., None]
+        per_length = hyper.lengthscale.reciprocal()
+        constant = prior.mean.loc + prior.mean.scale**2 * weights.sum(-1)
+        weights = hyper.output_variance[..., None] * weights  # b x s x c
+
+        def evaluate(u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            v = (u * per_length)[:, :, None]  # b x s x 1 x d
+            r2 = square_distance(centres, v).squeeze(-1)
+            slope = weights * radial_slope(kernel, r2, rough)
+            curvature = weights * radial_curvature(kernel, r2, rough)
+            away = (centres - v) * per_length[:, :, None]  # b x s x c x d
+            f = constant + (weights * correlation(kernel, r2, rough)).sum(-1)
+            gradient = (slope[..., None, :] @ away).squeeze(-2)
+            bend = torch.diag_embed(per_length.square() * slope.sum(-1, keepdim=True))
+            return f, gradient, (away * curvature[..., None]).mT @ away - bend
+
+        return ascend(evaluate, u, full_step, NEWTON_STEPS, LONGEST_STEP)
+
+
+def _root(conditioned: Conditioned, covariance: Tensor) -> Tensor:
+    """Cholesky factors of covariances, `b x k x m x m`, with a little jitter."""
+    jitter = JITTER * conditioned.prior_variance[..., None].expand(covariance.shape[:-1])
+    return linalg.cholesky(covariance + torch.diag_embed(jitter))
 
 
 def representer_points(conditioned: Conditioned, config: RepresenterConfig) -> Tensor:
