@@ -53,7 +53,7 @@ from amortes.nets.distributions.normal import (
     log_normal,
 )
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned, Moments
-from amortes.nets.kernel.representers import Representers
+from amortes.nets.kernel.representers import DENSE, Representers
 from amortes.prior.kernels import radial_curvature, radial_slope
 
 # A coordinate of x* this close to a face counts as on it: its derivative need not vanish.
@@ -65,8 +65,6 @@ TIE = 2e-4
 # The normal distribution function is about the logistic one of so many times the argument.
 LOGISTIC = 1.702
 TINY = 1e-12
-# Up to so many dimensions representer points are dense enough to stand for the maximum.
-DENSE = 2
 # Representer points below which f is held, one after the other, when x* is known.
 ROUNDS = 4
 # Number of dimensions in which half of the log evidence counts.

@@ -10,8 +10,8 @@ by its conditional mean, a kernel expansion on observations and representer poin
 and Hessian, in warped coordinates, have closed forms, and a few Newton steps from the highest point
 find its maximum. On the points alone x* would not be where the slope is zero, and what follows from
 a zero slope there would be wrong: docs/log.md, 2026-11-16. Between the points an interpolation is
-too smooth, and its maximum too low. So the draw is continued, exactly, to a few points about that
-maximum, and maximised again: docs/log.md, 2026-11-18.
+too smooth, and its maximum too low. So from three dimensions on the draw is continued, exactly, to
+a few points about that maximum, and maximised again: docs/log.md, 2026-11-18.
 
 All fixed: no random numbers, the same data give the same draws.
 
@@ -42,6 +42,8 @@ from amortes.prior.warp import unwarp, warp
 UNEXPLAINED = 0.1
 NEWTON_STEPS = 3
 LONGEST_STEP = 0.3
+# Up to so many dimensions representer points are dense enough to stand for all.
+DENSE = 2
 # Points about the maximum of a draw to which it is continued, and how far away in lengthscales.
 NEARBY = 16
 NEARBY_WIDTH = 0.3
@@ -186,17 +188,18 @@ class ThompsonPaths:
         """Maxima near `start`, `b x s x d`."""
         hyper = self.conditioned.particles.hyper
         u = start if hyper.warp is None else warp(start[:, :, None], hyper.warp).squeeze(2)
-        u, _ = self.climb(u)
+        u, f = self.climb(u)
         s, d = u.shape[1:]
-        steps = NEARBY_WIDTH * normal_points(d, s * NEARBY).to(u.dtype).reshape(s, NEARBY, d)
-        lengths = hyper.lengthscale[:, :, None]
-        near = (u[:, :, None] + lengths.clamp_max(1.0) * steps).clamp(0.0, 1.0)
-        near = torch.cat([u[:, :, None], near], dim=2)  # b x s x (1 + NEARBY) x d
-        # The other way round: draw i has had point i of such a sequence.
-        normals = normal_points(1 + NEARBY, s).flip(0).to(u.dtype).expand(len(u), -1, -1)
-        paths = self.continued(near / lengths, normals)
-        best = paths.values[..., -near.shape[2] :].argmax(-1)[..., None, None]
-        u, f = paths.climb(near.gather(2, best.expand(-1, -1, 1, d)).squeeze(2))
+        if d > DENSE:
+            steps = NEARBY_WIDTH * normal_points(d, s * NEARBY).to(u.dtype).reshape(s, NEARBY, d)
+            lengths = hyper.lengthscale[:, :, None]
+            near = (u[:, :, None] + lengths.clamp_max(1.0) * steps).clamp(0.0, 1.0)
+            near = torch.cat([u[:, :, None], near], dim=2)  # b x s x (1 + NEARBY) x d
+            # The other way round: draw i has had point i of such a sequence.
+            normals = normal_points(1 + NEARBY, s).flip(0).to(u.dtype).expand(len(u), -1, -1)
+            paths = self.continued(near / lengths, normals)
+            best = paths.values[..., -near.shape[2] :].argmax(-1)[..., None, None]
+            u, f = paths.climb(near.gather(2, best.expand(-1, -1, 1, d)).squeeze(2))
         return Optimum(u if hyper.warp is None else unwarp(u[:, :, None], hyper.warp).squeeze(2), f)
 
     def continued(self, V: Tensor, normals: Tensor) -> "ThompsonPaths":
