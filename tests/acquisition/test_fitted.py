@@ -228,15 +228,15 @@ def test_pending_points_reduce_uncertainty_but_not_the_mean(network: KernelNetwo
     assert Fitted(network, X, y, Q[:0]).X_pending is None
 
 
-def test_believing_in_pending_points(network: KernelNetwork) -> None:
+def test_kriging_believer_in_pending_points(network: KernelNetwork) -> None:
     fitted = Fitted(network, *data(2, 10))
-    assert fitted.believing() is fitted
+    assert fitted.kriging_believer() is fitted
     waiting = fitted.with_pending(Q[:1]).hinted(f=90.0)
-    believing = waiting.believing()
-    assert believing.X_pending is None
-    assert len(believing.X) == 11
-    assert float(believing.y[-1]) == pytest.approx(float(waiting.posterior_mean(Q[:1])))
-    assert believing.told == waiting.told
+    believer = waiting.kriging_believer()
+    assert believer.X_pending is None
+    assert len(believer.X) == 11
+    assert float(believer.y[-1]) == pytest.approx(float(waiting.posterior_mean(Q[:1])))
+    assert believer.told == waiting.told
 
 
 def test_best_points_are_in_order(fitted: Fitted) -> None:

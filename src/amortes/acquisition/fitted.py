@@ -90,12 +90,12 @@ class Fitted:
             other._state = self.network.with_pending(self._state, pending)
         return other
 
-    def believing(self) -> "Fitted":
+    def kriging_believer(self) -> "Fitted":
         """The fit if each pending point had given just what is expected of it.
 
         Improvement depends on the values of pending points, which hyperparameters disagree about;
         this settles it (Ginsbourger et al., Kriging is well-suited to parallelize optimization,
-        2010). Gains do so by themselves.
+        2010). Gains are those of the kriging believer by themselves, with the same hyperparameters.
         """
         if self.X_pending is None:
             return self

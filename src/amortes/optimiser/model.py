@@ -43,7 +43,7 @@ class Model:
     def with_pending(self, X_pending: Tensor) -> Self:
         """The same with trials under way at these points, `p x d`."""
         other = copy.copy(self)
-        other.__dict__.pop("_believing", None)
+        other.__dict__.pop("_kriging_believer", None)
         other.fitted = self.fitted.with_pending(X_pending)
         return other
 
@@ -61,7 +61,7 @@ class Model:
         """The gain of evaluating points, `m x d -> m`, weighed by chance of success and cost."""
         name = self.acquisition(name)
         weights = self._weights(cost)
-        fitted = self._believing if name in ("ei", "logei") else self.fitted
+        fitted = self._kriging_believer if name in ("ei", "logei") else self.fitted
 
         def score(X: Tensor) -> Tensor:
             gain = fitted.score(name, X)
@@ -109,8 +109,8 @@ class Model:
         return [weight for weight in (self._success, cost) if weight is not None]
 
     @cached_property
-    def _believing(self) -> Fitted:
-        return self.fitted.believing()
+    def _kriging_believer(self) -> Fitted:
+        return self.fitted.kriging_believer()
 
     @cached_property
     def _worst(self) -> float:

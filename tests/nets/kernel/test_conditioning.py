@@ -88,21 +88,21 @@ def test_covariances_agree_with_conditioning_on_one_more_point(task: TaskBatch) 
     assert torch.allclose(more.variance, expected, atol=1e-7)
 
 
-def test_believing_is_observing_what_is_expected(task: TaskBatch) -> None:
+def test_kriging_believer_is_observing_what_is_expected(task: TaskBatch) -> None:
     particles = infer_particles(PRIOR, task.X, task.y, ParticleConfig(count=4))
     pending = task.Xq[:, :2]
     waiting = condition(PRIOR, particles, task.X, task.y, pending)
     weights = particles.log_weights.exp()[..., None]
     expected = (weights * waiting.moments(pending).mean).sum(1)
     X, y = torch.cat([task.X, pending], dim=1), torch.cat([task.y, expected], dim=1)
-    told, believed = condition(PRIOR, particles, X, y), waiting.believing()
+    told, believed = condition(PRIOR, particles, X, y), waiting.kriging_believer()
     assert torch.allclose(believed.moments(task.Xq).mean, told.moments(task.Xq).mean)
     assert torch.allclose(believed.moments(task.Xq).variance, told.moments(task.Xq).variance)
     # Particles agree about pending points better than before.
     apart = (waiting.moments(pending).mean - expected[:, None]).square().sum()
     assert (believed.moments(pending).mean - expected[:, None]).square().sum() < 0.5 * apart
     alone = condition(PRIOR, particles, task.X, task.y)
-    assert alone.believing() is alone
+    assert alone.kriging_believer() is alone
 
 
 def test_variances_without_noise_are_those_of_forty_digits() -> None:

@@ -8,9 +8,9 @@ from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint
 from amortes.nets.kernel import KernelConfig, KernelNetwork
 from amortes.nets.kernel import network as module
-from amortes.nets.kernel.landmarks import LandmarkConfig
 from amortes.nets.kernel.network import KernelState
 from amortes.nets.kernel.particles import ParticleConfig
+from amortes.nets.kernel.representers import RepresenterConfig
 from amortes.prior.gp import PRIORS, GPPrior
 from amortes.prior.tasks import TaskBatch
 from amortes.training.batches import take_rows
@@ -264,26 +264,26 @@ def test_gains_are_those_of_the_draws(network: KernelNetwork, task: TaskBatch) -
     for i, name in enumerate(GAINS):
         expected = network.expected_gain(state, task.Xq, name)
         assert torch.allclose(gain.mean[..., i], expected)
-        assert state.sketch is not None
-        draws = state.sketch.terms(name, task.Xq).counted
+        assert state.gains is not None
+        draws = state.gains.at(name, task.Xq)
         spread = draws.var(-1, unbiased=False)
         width = (module.GAIN_WIDTH * draws.abs().mean(-1)).square()
         assert torch.allclose(gain.variance[..., i], spread + width, rtol=1e-6)
 
 
-def test_few_landmarks_and_many_particles_are_enough_for_gains(task: TaskBatch) -> None:
+def test_few_points_and_many_particles_are_enough_for_gains(task: TaskBatch) -> None:
     config = KernelConfig(
         particles=ParticleConfig(count=32),
-        landmarks=LandmarkConfig(count=8, draws=4, optima=3),
+        landmarks=RepresenterConfig(count=8, draws=4, optima=3),
         encoder=None,
     )
     network = KernelNetwork(config, PRIORS["robust"]).eval()
     state = network.condition(task.X, task.y)
     assert network.gain(state, task.Xq).mean.isfinite().all()
-    sketch = state.sketch
-    assert sketch is not None
+    gains = state.gains
+    assert gains is not None
     # A few stand for all.
-    few, all_ = (c.particles for c in (sketch.conditioned, state.conditioned))
+    few, all_ = (c.particles for c in (gains.conditioned, state.conditioned))
     assert few.log_weights.shape == (3, module.GAIN_PARTICLES)
     for name in ("output_variance", "noise_sd"):
         mean, exact = ((p.log_weights.exp() * getattr(p.hyper, name)).sum(1) for p in (few, all_))

@@ -146,7 +146,7 @@ class EI(_Acquisition):
         self.options = {"best": None if best_f is None else float(best_f)}
 
     def _pending(self, X_pending: Tensor | None) -> Fitted:
-        return super()._pending(X_pending).believing()
+        return super()._pending(X_pending).kriging_believer()
 
 
 class LogEI(EI):

@@ -8,7 +8,7 @@ covariance,
 
 which turns every later question into matrix products. Points that are being evaluated enter W but
 not a: variances shrink exactly as they will, means stay. So particles that disagree about a pending
-value go on to do so, though it will settle that; `Conditioned.believing` tells them all the same.
+value go on to do so, though it will settle that; `kriging_believer` tells them all the same.
 
 Points are scaled first, warped and divided by lengthscales as each particle has it; derivatives are
 those by scaled coordinates. An interior maximum has a zero gradient and a negative curvature in
@@ -75,7 +75,10 @@ class Conditioned:
 
     def moments(self, Xq: Tensor) -> Moments:
         """Posterior moments of f at Xq, `b x q x d`."""
-        V = self.scale(Xq)
+        return self.moments_at(self.scale(Xq))
+
+    def moments_at(self, V: Tensor) -> Moments:
+        """The same at scaled points, `b x k x q x d`, which may differ between particles."""
         k_x = self.kernel(self.V, V)  # b x k x n x q
         whitened = self.whitener @ k_x
         mean = self._mean(k_x)
@@ -166,7 +169,10 @@ class Conditioned:
         """The same with at most `count` particles that stand for all."""
         if self.particles.log_weights.shape[1] <= count:
             return self
-        index, log_weights = thin(self.particles.log_weights, count)
+        return self.take(*thin(self.particles.log_weights, count))
+
+    def take(self, index: Tensor, log_weights: Tensor) -> "Conditioned":
+        """The same with particles `index`, `b x count`, and these weights."""
         rows = torch.arange(len(index))[:, None]
         return dataclasses.replace(
             self,
@@ -178,8 +184,8 @@ class Conditioned:
             whitener=self.whitener[rows, index],
         )
 
-    def believing(self) -> "Conditioned":
-        """The same, had each pending point given what the particles on average expect of it."""
+    def kriging_believer(self) -> "Conditioned":
+        """The same, had each pending point given just what is expected of it, on average."""
         n = self.num_observed
         if self.X.shape[1] == n:
             return self

@@ -3,13 +3,11 @@
 encoder       learned: reads a dataset, proposes hyperparameters
 particles     hyperparameter posterior, of which `hyper_posterior` has the density
 conditioning  exact posterior per particle
-landmarks     candidate optima, draws of the maximum among them (`optima` refines a few)
-rivals        points that may be the maximum instead
-peak          the posterior given that the maximum is at x*
-known         the same at queries
-hints         closed-form conditioning on x*, f* or both
-sketch        gains: what draws of the optimum would tell about a query
-columns, below  how, for all of them at once
+representers  representer points, Thompson draws of the optimum among them
+optimum       the posterior given x*, or x* and f*, in closed form
+max_value     the posterior given f*
+truncated     truncated moments: the same at queries, for all draws at once
+gains         what draws of the optimum would tell about a query
 
 Nothing depends on the number of observations or dimensions.
 """
@@ -26,11 +24,10 @@ from amortes.nets.base import GAINS, Hint, Network
 from amortes.nets.distributions import GaussianMixture
 from amortes.nets.kernel.conditioning import ROUGHLY, VARIANCE_FLOOR, Conditioned, condition
 from amortes.nets.kernel.encoder import Encoder, EncoderConfig, propose
-from amortes.nets.kernel.hints import given_hint
-from amortes.nets.kernel.landmarks import LandmarkConfig, Landmarks, find_landmarks
+from amortes.nets.kernel.gains import Gains, given_hint
 from amortes.nets.kernel.losses import inference_loss
 from amortes.nets.kernel.particles import ParticleConfig, infer_with_roots
-from amortes.nets.kernel.sketch import Sketch
+from amortes.nets.kernel.representers import RepresenterConfig, ThompsonDraws, thompson_draws
 from amortes.prior.gp import GPPrior, Hyperparameters
 
 # Particles that stand for all of them where gains are concerned: docs/log.md, 2026-11-17.
@@ -46,7 +43,7 @@ class KernelConfig:
     """Effort of what is computed."""
 
     particles: ParticleConfig = ParticleConfig()
-    landmarks: LandmarkConfig = LandmarkConfig()
+    landmarks: RepresenterConfig = RepresenterConfig()  # the name in weights files
     encoder: EncoderConfig | None = EncoderConfig()  # none: climbs from fixed starts
 
 
@@ -55,8 +52,8 @@ class KernelState:
     """A conditioned dataset; what only the gains need is computed when first asked for."""
 
     conditioned: Conditioned
-    landmarks: Landmarks | None = None
-    sketch: Sketch | None = None  # without the particles that hardly matter
+    draws: ThompsonDraws | None = None
+    gains: Gains | None = None  # without the particles that hardly matter
 
 
 class KernelNetwork(Network[KernelState]):
@@ -109,13 +106,13 @@ class KernelNetwork(Network[KernelState]):
         self, state: KernelState, Xq: Tensor, hint: Hint | None, *, noise: bool
     ) -> GaussianMixture:
         conditioned = state.conditioned
-        at_q = conditioned.moments(_queries(Xq))
         logits = conditioned.particles.log_weights[..., None, None]
         if hint is None or (hint.x is None and hint.f is None):
+            at_q = conditioned.moments(_queries(Xq))
             mean, sd = at_q.mean[..., None], at_q.sd[..., None]
         else:
-            landmarks = self._landmarks(state)
-            mean, sd, log_evidence = given_hint(conditioned, at_q, hint, landmarks)
+            draws = self._draws(state)
+            mean, sd, log_evidence = given_hint(conditioned, _queries(Xq), hint, draws)
             logits = logits + log_evidence
         if noise:
             sd = (sd.square() + conditioned.noise_variance[..., None, None]).sqrt()
@@ -127,15 +124,15 @@ class KernelNetwork(Network[KernelState]):
 
     def gain(self, state: KernelState, Xq: Tensor, names: Sequence[str] = GAINS) -> GaussianMixture:
         """The gains that each draw of the optimum would bring; see `Network.gain`."""
-        sketch, Xq64 = self._sketch(state), _queries(Xq)
-        draws = [sketch.terms(name, Xq64).counted for name in names]
-        gains = torch.stack(draws, dim=2).to(Xq.dtype)  # b x q x names x s
+        found, Xq64 = self._gains(state), _queries(Xq)
+        each = [found.at(name, Xq64) for name in names]
+        gains = torch.stack(each, dim=2).to(Xq.dtype)  # b x q x names x s
         width = GAIN_WIDTH * gains.detach().abs().mean(-1, keepdim=True) + 1e-12
         return GaussianMixture(torch.zeros_like(gains), gains, width.expand_as(gains))
 
     def expected_gain(self, state: KernelState, Xq: Tensor, name: str) -> Tensor:
         """The mean of `gain`, for one name: `b x q`."""
-        return self._sketch(state).terms(name, _queries(Xq)).mean_gain.to(Xq.dtype)
+        return self._gains(state).at(name, _queries(Xq)).mean(2).to(Xq.dtype)
 
     def mean(self, state: KernelState, Xq: Tensor) -> Tensor:
         """Posterior mean at Xq, `b x q x d`: `b x q`; a third of the work of `predict`."""
@@ -204,20 +201,20 @@ class KernelNetwork(Network[KernelState]):
         weighted = conditioned.particles.log_weights[..., None] + change
         return own[:, None] + weighted.logsumexp(1)
 
-    def _landmarks(self, state: KernelState) -> Landmarks:
-        if state.landmarks is None:
+    def _draws(self, state: KernelState) -> ThompsonDraws:
+        if state.draws is None:
             with _kept():
-                state.landmarks = find_landmarks(state.conditioned, self._config.landmarks)
-        return state.landmarks
+                state.draws = thompson_draws(state.conditioned, self._config.landmarks)
+        return state.draws
 
-    def _sketch(self, state: KernelState) -> Sketch:
-        if state.sketch is None:
+    def _gains(self, state: KernelState) -> Gains:
+        if state.gains is None:
             with _kept():
                 # Else the optimum would tell which particle is right about a pending value.
-                conditioned = state.conditioned.thinned(GAIN_PARTICLES).believing()
-                landmarks = find_landmarks(conditioned, self._config.landmarks)
-                state.sketch = Sketch(conditioned, landmarks, landmarks.optima)
-        return state.sketch
+                conditioned = state.conditioned.thinned(GAIN_PARTICLES).kriging_believer()
+                draws = thompson_draws(conditioned, self._config.landmarks)
+                state.gains = Gains(conditioned, draws)
+        return state.gains
 
     def base_parameters(self) -> Iterator[nn.Parameter]:
         """Those of the encoder."""

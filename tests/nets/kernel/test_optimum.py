@@ -6,12 +6,20 @@ import torch
 from torch import Tensor
 
 from amortes.nets.kernel.conditioning import Conditioned, Moments, condition
-from amortes.nets.kernel.known import Known
+from amortes.nets.kernel.optimum import (
+    ROUNDS,
+    GivenOptimum,
+    LocalMaximum,
+    Values,
+    local_maximum,
+    temper,
+)
 from amortes.nets.kernel.particles import ParticleConfig, infer_particles
-from amortes.nets.kernel.peak import Peak, peak_at
-from amortes.nets.kernel.rivals import Rivals
+from amortes.nets.kernel.representers import Representers
+from amortes.nets.kernel.truncated import TruncatedMoments
 from amortes.prior.gp import PRIORS, GPPrior, Marginal
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
+from tests.nets.kernel import reference
 
 STEP = 5e-3
 
@@ -21,36 +29,28 @@ def conditioned_on(task: TaskBatch, prior: GPPrior = PRIORS["robust"]) -> Condit
     return condition(prior, particles, task.X, task.y)
 
 
-def rivals(conditioned: Conditioned, X: Tensor) -> Rivals:
+def representers(conditioned: Conditioned, X: Tensor) -> Representers:
     """Points `b x m x d` of which nobody knows which is the highest, nor how high."""
     at = conditioned.moments(X)
     nothing = torch.zeros_like(at.mean)
-    return Rivals(
-        X=X,
+    return Representers(
         moments=at,
         covariance=conditioned.covariance(at, at),
         share=nothing,
-        highest=torch.full_like(nothing[..., 0], -100.0),
-        unexplained=torch.ones_like(nothing[..., 0]),
+        max_mean=torch.full_like(nothing[..., 0], -100.0),
+        max_unexplained=torch.ones_like(nothing[..., 0]),
     )
 
 
-def peak(conditioned: Conditioned, X: Tensor, x_star: Tensor) -> Peak:
-    """A peak at one place, x_star `b x d`, with rivals X."""
-    return peak_at(conditioned, rivals(conditioned, X), x_star[:, None])
+def local_at(conditioned: Conditioned, X: Tensor, x_star: Tensor) -> LocalMaximum:
+    """A local maximum at one place, x_star `b x d`, with representer points X."""
+    return local_maximum(conditioned, representers(conditioned, X), x_star[:, None])
 
 
-def posterior(found: Peak, Xq: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean, variance and covariance with f(x*) at queries, `b x k x q`, from the rows."""
-    conditioned, known = found.places.conditioned, found.known()
-    at = conditioned.moments(Xq)
-    raw = found.places.covariance(at)
-    cross = conditioned.covariance(at, found.rivals.moments)
-    rows = known.rows(raw, cross)
-    mean = at.mean + (rows @ known.pull[..., None])[:, :, 0, :, 0]
-    variance = at.variance - rows.square().sum(-1)[:, :, 0]
-    covariance = raw[..., -1] - (rows @ known.star_rows[..., None]).squeeze(-1)
-    return mean, variance, covariance[:, :, 0]
+def posterior(local: LocalMaximum, values: Values, Xq: Tensor) -> tuple[Tensor, ...]:
+    """Mean, variance and covariance with f(x*) at queries, `b x k x q`, without f(x) <= f(x*)."""
+    found = TruncatedMoments.of(GivenOptimum(local, values, local.log_flat)).moments(Xq)
+    return tuple(moment.squeeze(-1) for moment in found[2:])
 
 
 def draw(conditioned: Conditioned, points: Tensor, count: int) -> Tensor:
@@ -124,7 +124,7 @@ def test_local_maximum_against_finite_differences(case: str, edge: bool) -> None
     task = TaskStream(prior, 77, TaskConfig(batch_size=3, num_queries=5)).batch_of(0, 2, 7)
     conditioned = conditioned_on(task, prior)
     x_star = torch.tensor([0.4, 1.0 if edge else 0.6], dtype=torch.float64)
-    found = peak(conditioned, task.Xq, x_star.expand(3, 2))
+    found = local_at(conditioned, task.Xq, x_star.expand(3, 2))
     mean, cov = joint(conditioned, task.Xq[0], x_star)
     known = [6] if edge else [6, 7]
     S = cov[known][:, known]
@@ -139,12 +139,12 @@ def test_local_maximum_against_finite_differences(case: str, edge: bool) -> None
             ours, expected, rtol=tolerance, atol=tolerance * float(expected.abs().max())
         )
 
-    found_mean, found_variance, found_covariance = posterior(found, task.Xq)
+    found_mean, found_variance, found_covariance = posterior(found, found.values, task.Xq)
     assert close(found_mean[0, 0], mean[:5])
     assert close(found_variance[0, 0], cov.diagonal()[:5])
     assert close(found_covariance[0, 0], cov[:5, 5])
-    assert close(found.star_mean[0, 0], mean[5:6])
-    assert close(found.star_variance[0, 0], cov[5:6, 5])
+    assert close(found.values.mean[0, 0, :, 0], mean[5:6])
+    assert close(found.values.with_star[0, 0, :, 0], cov[5:6, 5])
     assert close(found.curvature[0, 0, 0], mean[8:], rough)
     assert close(found.curvature_variance[0, 0, 0], cov.diagonal()[8:], rough)
     assert close(found.curvature_covariance[0, 0, 0], cov[8:, 5], rough)
@@ -177,44 +177,86 @@ def test_density_integrates_to_the_number_of_local_maxima(prior: GPPrior) -> Non
         task.X.expand(181, -1, -1),
         task.y.expand(181, -1),
     )
-    density = peak(many, places, grid).log_density()[:, 0, 0].exp()
+    density = local_at(many, places, grid).log_density()[:, 0, 0].exp()
     error = 5 * float(count.std()) / len(count) ** 0.5
     assert float(torch.trapezoid(density, grid[:, 0])) == pytest.approx(
         float(count.mean()), abs=error + 0.02
     )
 
 
-def test_value_against_regression(task: TaskBatch) -> None:
-    conditioned = conditioned_on(task)
-    x_star = torch.tensor([[0.4, 0.6]] * 3, dtype=torch.float64)
-    found = peak(conditioned, task.X, x_star)
-    mean, variance, covariance = posterior(found, task.Xq)
-    star_mean, star_variance = found.star_mean, found.star_variance
-    f = task.optimum.f
-    log_density = found.observe_value(f[:, None])
-    surprise = f[:, None, None] - star_mean
-    new_mean, new_variance, new_covariance = posterior(found, task.Xq)
-    assert torch.allclose(new_mean, mean + covariance / star_variance * surprise)
-    assert torch.allclose(new_variance, variance - covariance.square() / star_variance, atol=1e-8)
-    assert torch.allclose(new_covariance, torch.zeros_like(covariance), atol=1e-8)
-    normal = torch.distributions.Normal(star_mean, star_variance.sqrt())
-    expected = normal.log_prob(f[:, None, None])  # type: ignore[no-untyped-call]
-    assert torch.allclose(log_density, expected)
-    assert (found.star_variance < 1e-12).all()
+@pytest.mark.parametrize(
+    ("case", "x", "value_known"),
+    [
+        ("se", (0.4, 0.6), False),
+        ("se", (0.3, 1.0), True),
+        ("warped", (0.4, 0.6), True),
+        ("warped", (0.3, 1.0), False),
+    ],
+)
+def test_against_the_reference(case: str, x: tuple[float, float], value_known: bool) -> None:
+    """All at once: zero slopes, f*, nothing is higher; moments, their gradients, and evidence."""
+    task = TaskStream(CASES[case], 77, TaskConfig(batch_size=3, num_queries=5)).batch_of(0, 2, 7)
+    conditioned = conditioned_on(task, CASES[case])
+    x_star = torch.tensor(x, dtype=torch.float64)
+    points = task.X[0, :6]
+    f = task.optimum.f[0] if value_known else None
+    Xq = task.Xq.clone().requires_grad_()
+    local = local_at(conditioned, points.expand(3, 6, 2), x_star.expand(3, 2))
+    found = GivenOptimum.of(local, None if f is None else f.expand(3, 1))
+    moments = [t[0, 0, :, 0] for t in TruncatedMoments.of(found).posterior(Xq)[2:]]
+    book = reference.Posterior(conditioned)
+    *expected, evidence = reference.given_optimum(book, x_star, f, points, Xq[0], ROUNDS)
+    for ours, true in zip(moments, expected, strict=True):
+        assert torch.allclose(ours, true, rtol=1e-6, atol=1e-7)
+        slope, true_slope = (
+            torch.autograd.grad(t.sum(), Xq, retain_graph=True)[0][0] for t in (ours, true)
+        )
+        assert torch.allclose(slope, true_slope, rtol=1e-5, atol=1e-5)
+    # A coordinate on a face adds the density of a standard normal at zero: the same for all.
+    constant = -0.5 * math.log(2 * math.pi) * (1.0 in x)
+    assert float(found.log_evidence[0, 0, 0]) == pytest.approx(
+        temper(2) * (float(evidence.detach()) + constant), rel=1e-5, abs=5e-5
+    )
+
+
+def test_kac_rice_in_two_dimensions() -> None:
+    """Local maxima of sample paths in a small square, counted; the formula with the whole Hessian;
+    and ours, which takes entries of its diagonal for independent: 0.8 of the true density here.
+    """
+    prior = dataclasses.replace(CASES["se"], lengthscale=Marginal.fixed(0.15))
+    task = TaskStream(prior, 3, TaskConfig(batch_size=1, num_queries=1)).batch_of(0, 2, 6)
+    conditioned = conditioned_on(task, prior)
+    line = torch.linspace(0.4, 0.6, 13, dtype=torch.float64)
+    f = draw(conditioned, torch.cartesian_prod(line, line), 40_000).reshape(-1, 13, 13)
+    around = torch.nn.functional.max_pool2d(f, 3, stride=1)
+    count = (f[:, 1:-1, 1:-1] == around).double().sum((1, 2))
+    # Gauss-Legendre nodes on the square that the inner points of the grid stand for.
+    half = 0.1 - 0.5 * float(line[1] - line[0])
+    node = math.sqrt(0.6) * half
+    nodes = torch.tensor([0.5 - node, 0.5, 0.5 + node], dtype=torch.float64)
+    weights = half * torch.tensor([5.0, 8.0, 5.0], dtype=torch.float64) / 9.0
+    places, weights = torch.cartesian_prod(nodes, nodes), torch.outer(weights, weights).flatten()
+    book = reference.Posterior(conditioned)
+    whole = torch.stack([reference.density_of_maximum(book, x) for x in places])
+    local = local_maximum(conditioned, representers(conditioned, task.Xq), places[None])
+    ours = local.log_density()[0, 0].exp()
+    error = 4.0 * float(count.std()) / len(count) ** 0.5
+    assert float(weights @ whole) == pytest.approx(float(count.mean()), abs=error)
+    assert float(weights @ ours) / float(count.mean()) == pytest.approx(0.8, abs=0.08)
 
 
 @pytest.mark.parametrize("value_known", [False, True])
 def test_nothing_is_higher_against_rejection(task: TaskBatch, value_known: bool) -> None:
     conditioned = conditioned_on(task)
     x_star = torch.tensor([0.4, 0.6], dtype=torch.float64)
-    landmarks = torch.tensor([[0.9, 0.2], [0.1, 0.1], [0.3, 0.9]], dtype=torch.float64)
+    points = torch.tensor([[0.9, 0.2], [0.1, 0.1], [0.3, 0.9]], dtype=torch.float64)
     queries = torch.tensor([[0.8, 0.9], [0.2, 0.4], [0.0, 0.3]], dtype=torch.float64)
-    points = torch.cat([queries, landmarks])
-    found = peak(conditioned, landmarks.expand(3, 3, 2), x_star.expand(3, 2))
-    mean, cov = given_zero(*joint(conditioned, points, x_star), [7, 8])
-    value = found.star_mean[:, 0] + 0.5 * found.star_variance[:, 0].sqrt()  # b x 1
+    found = local_at(conditioned, points.expand(3, 3, 2), x_star.expand(3, 2))
+    mean, cov = given_zero(*joint(conditioned, torch.cat([queries, points]), x_star), [7, 8])
+    star_mean, star_variance = found.values.mean[:, 0, :, 0], found.values.with_star[:, 0, :, 0]
+    value = star_mean + 0.5 * star_variance.sqrt()  # b x 1
     if value_known:
-        found.observe_value(value)
+        found, _ = found.with_value(value)
         mean[6] -= value[0, 0]
         mean, cov = given_zero(mean, cov, [6])
         mean[6] += value[0, 0]
@@ -222,45 +264,36 @@ def test_nothing_is_higher_against_rejection(task: TaskBatch, value_known: bool)
     rng = torch.Generator().manual_seed(0)
     draws = mean[:7] + torch.randn(400_000, 7, generator=rng, dtype=torch.float64) @ root.T
     f, star = draws[:, :6], draws[:, 6:]
-    log_probability = found.observe_highest(3)
+    values, log_probability = found.highest(3)
     kept = (f[:, 3:] <= star).all(1)
     # Moment matching is an approximation, hence the tolerances.
     share = float(kept.double().mean())
     assert 0.01 < share < 0.9
     assert float(log_probability[0, 0, 0].exp()) == pytest.approx(share, rel=0.1)
     sd = f.std(0)[:3]
-    found_mean, found_variance, _ = posterior(found, queries.expand(3, 3, 2))
+    found_mean, found_variance, _ = posterior(found, values, queries.expand(3, 3, 2))
     assert ((found_mean[0, 0] - f[kept, :3].mean(0)).abs() < 0.1 * sd).all()
     assert ((found_variance[0, 0].sqrt() / f[kept, :3].std(0)).log().abs() < 0.1).all()
-    below_mean, below_variance, gap = below(found, queries.expand(3, 3, 2))
-    open_to_doubt = gap[0, 0, 0].abs().argsort()[:2].tolist()  # the third is far from f(x*)
-    for i in open_to_doubt:
+    known = TruncatedMoments.of(GivenOptimum(found, values, log_probability))
+    _, _, lower_mean, lower_variance = known.posterior(queries.expand(3, 3, 2))
+    gap = (values.mean[0, 0, 0, 0] - found_mean[0, 0]).abs() / found_variance[0, 0].sqrt()
+    for i in gap.argsort()[:2].tolist():  # the third is far from f(x*)
         lower = f[kept & (f[:, i] <= star[:, 0]), i]
         assert len(lower) > 1000
-        assert float(below_mean[0, 0, 0, i]) == pytest.approx(
+        assert float(lower_mean[0, 0, i]) == pytest.approx(
             float(lower.mean()), abs=0.1 * float(sd[i])
         )
-        assert float(below_variance[0, 0, 0, i].sqrt()) == pytest.approx(
-            float(lower.std()), rel=0.3
-        )
+        assert float(lower_variance[0, 0, i].sqrt()) == pytest.approx(float(lower.std()), rel=0.3)
 
 
-def below(found: Peak, Xq: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    known: Known = found.known()
-    conditioned = found.places.conditioned
-    at = conditioned.moments(Xq)
-    raw = found.places.covariance(at)
-    cross = conditioned.covariance(at, found.rivals.moments)
-    return known.below(at.mean, at.variance, known.rows(raw, cross), raw[..., -1])
-
-
-def test_a_rival_at_the_optimum_itself_is_not_higher(task: TaskBatch) -> None:
+def test_a_point_at_the_optimum_itself_is_not_higher(task: TaskBatch) -> None:
     conditioned = conditioned_on(task)
     x_star = torch.tensor([[0.4, 1.0]] * 3, dtype=torch.float64)
-    found = peak(conditioned, x_star[:, None].expand(-1, 4, -1), x_star)
-    mean = posterior(found, task.Xq)[0]
-    assert (found.observe_highest(4) > -1e-3).all()
-    assert torch.allclose(posterior(found, task.Xq)[0], mean, atol=1e-3)
+    found = local_at(conditioned, x_star[:, None].expand(-1, 4, -1), x_star)
+    values, log_probability = found.highest(4)
+    assert (log_probability > -1e-3).all()
+    before, after = (posterior(found, v, task.Xq)[0] for v in (found.values, values))
+    assert torch.allclose(after, before, atol=1e-3)
 
 
 def test_the_maximum_against_rejection() -> None:
@@ -271,14 +304,17 @@ def test_the_maximum_against_rejection() -> None:
     conditioned = conditioned_on(task)
     x_star = torch.tensor([0.3, 0.0, 1.0], dtype=torch.float64)
     other = torch.tensor([[0.8, 0.7, 0.2], [0.1, 0.9, 0.5]], dtype=torch.float64)
-    among = rivals(conditioned, other.expand(3, 2, 3))
+    among = representers(conditioned, other.expand(3, 2, 3))
     # The maximum is f at the first of them, plus something independent of f.
     share = torch.zeros_like(among.share)
     share[..., 0] = 1.0
-    highest = among.moments.mean[..., 0] - 1.0
-    unexplained = torch.full_like(highest, 0.04)
-    among = Rivals(among.X, among.moments, among.covariance, share, highest, unexplained)
-    found = peak_at(conditioned, among, x_star.expand(3, 1, 3))
+    among = dataclasses.replace(
+        among,
+        share=share,
+        max_mean=among.moments.mean[..., 0] - 1.0,
+        max_unexplained=torch.full_like(among.max_mean, 0.04),
+    )
+    found = local_maximum(conditioned, among, x_star.expand(3, 1, 3))
     points = torch.cat([task.Xq[0], other[:1]])
     mean, cov = given_zero(*joint(conditioned, points, x_star), [6])
     root = torch.linalg.cholesky(cov[:6, :6] + 1e-9 * torch.eye(6, dtype=torch.float64))
@@ -288,8 +324,9 @@ def test_the_maximum_against_rejection() -> None:
     kept = draws[:, 5] >= draws[:, 4] - 1.0 + 0.2 * noise[:, 6]
     share_kept = float(kept.double().mean())
     assert 0.02 < share_kept < 0.98
-    assert float(found._observe_maximum()[0, 0, 0].exp()) == pytest.approx(share_kept, abs=0.01)
-    found_mean, found_variance, _ = posterior(found, task.Xq)
+    values, log_probability = found.highest(0)
+    assert float(log_probability[0, 0, 0].exp()) == pytest.approx(share_kept, abs=0.01)
+    found_mean, found_variance, _ = posterior(found, values, task.Xq)
     expected = draws[kept, :4]
     assert torch.allclose(found_mean[0, 0], expected.mean(0), atol=0.02)
     assert torch.allclose(found_variance[0, 0].sqrt(), expected.std(0), rtol=0.03)
@@ -298,10 +335,11 @@ def test_the_maximum_against_rejection() -> None:
 def test_places_are_independent_of_each_other(task: TaskBatch) -> None:
     conditioned = conditioned_on(task)
     places = torch.tensor([[0.4, 0.6], [0.9, 1.0], [0.1, 0.3]], dtype=torch.float64)
-    among = rivals(conditioned, task.X)
-    together = peak_at(conditioned, among, places.expand(3, 3, 2))
-    log_probability = together.observe_highest(2)
+    among = representers(conditioned, task.X)
+    together = local_maximum(conditioned, among, places.expand(3, 3, 2))
+    values, log_probability = together.highest(2)
     for i in range(3):
-        alone = peak_at(conditioned, among, places[None, i : i + 1].expand(3, 1, 2))
-        assert torch.allclose(alone.observe_highest(2)[..., 0], log_probability[..., i])
-        assert torch.allclose(alone.known().mix[:, :, 0], together.known().mix[:, :, i])
+        alone = local_maximum(conditioned, among, places[None, i : i + 1].expand(3, 1, 2))
+        own, own_probability = alone.highest(2)
+        assert torch.allclose(own_probability[..., 0], log_probability[..., i])
+        assert torch.allclose(own.combinations[:, :, 0], values.combinations[:, :, i])

@@ -1,0 +1,108 @@
+"""Information gains: what draws of the optimum would tell about a query.
+
+    gain(x) = H[y | D, x] - mean over draws s of H[y | D, x, I_s],    I = x*, f*, or both.
+
+Conditioning on the draws is in closed form (`optimum`, `max_value`) and done once for a dataset;
+entropies of mixtures over particles are those of `overlap`. Nothing is computed for a gain until it
+is asked for.
+
+Shapes: b datasets, k particles, s draws, q queries, J Gaussians, d dimensions.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch.nn.functional import leaky_relu
+
+from amortes.nets.base import Hint
+from amortes.nets.distributions.overlap import overlap_entropy
+from amortes.nets.kernel.conditioning import Conditioned
+from amortes.nets.kernel.max_value import GivenMaximum
+from amortes.nets.kernel.optimum import GivenOptimum, LocalMaximum, local_maximum
+from amortes.nets.kernel.representers import ThompsonDraws
+from amortes.nets.kernel.truncated import TruncatedMoments
+
+# Share of a loss of information that counts: a draw from an unlikely particle can make y much less
+# certain than it was, and such losses are rare and large. The smaller the share, the better poor
+# queries are ranked; the nearer to one, the better one optimises: docs/log.md, 2026-11-16.
+LOSSES = 0.6
+# Representer points, the likeliest to be the highest, that are considered when x* is known.
+POINTS = 16
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Of s draws of the optimum of each dataset."""
+
+    conditioned: Conditioned
+    draws: ThompsonDraws
+    _given: dict[str, tuple[TruncatedMoments | GivenMaximum, Tensor]] = field(default_factory=dict)
+
+    def at(self, name: str, Xq: Tensor) -> Tensor:
+        """The gain of that name from each draw, in nats, at Xq, `b x q x d`: `b x q x s`.
+
+        Of losses a part; the acquisition value is the mean over draws.
+        """
+        return leaky_relu(self.entropy_lost(name, Xq), LOSSES)
+
+    def entropy_lost(self, name: str, Xq: Tensor) -> Tensor:
+        """The same as it is."""
+        given, weights = self.given(name)
+        mean, variance, m, v = given.posterior(Xq)
+        if m.ndim > 4:  # one place for each maximum
+            m, v = m.squeeze(-1), v.squeeze(-1)
+        # No hint counts as one more.
+        m = torch.cat([m, mean[..., None]], dim=-1)  # b x k x q x (s + 1)
+        v = torch.cat([v, variance[..., None]], dim=-1)
+        v = v + self.conditioned.noise_variance[..., None, None]
+        entropy = overlap_entropy(weights, m, v)  # b x q x (s + 1)
+        return entropy[..., -1:] - entropy[..., :-1]
+
+    @torch.inference_mode(False)  # kept for calls that need gradients
+    @torch.no_grad()
+    def given(self, name: str) -> tuple[TruncatedMoments | GivenMaximum, Tensor]:
+        """The posterior given what that gain is about, and the particles' weights.
+
+        These are given each draw and, last, without any: `b x k x 1 x (s + 1)`.
+        """
+        if name not in self._given:
+            f, before = self.draws.optima.f, self.conditioned.particles.log_weights[..., None]
+            found: TruncatedMoments | GivenMaximum
+            if name == "mes":
+                found = GivenMaximum.of(self.conditioned, self.draws, f, places=1)
+                evidence = found.log_evidence.squeeze(-1)
+            else:
+                optimum = GivenOptimum.of(self._local, f if name == "jes" else None)
+                found, evidence = TruncatedMoments.of(optimum), optimum.log_evidence
+            weights = torch.cat([(before + evidence).log_softmax(1), before], dim=-1)
+            self._given[name] = found, weights.exp()[:, :, None]
+        return self._given[name]
+
+    @cached_property
+    def _local(self) -> LocalMaximum:
+        points = self.draws.likeliest(self.conditioned, POINTS)
+        return local_maximum(self.conditioned, points, self.draws.optima.x)
+
+
+def given_hint(
+    conditioned: Conditioned, Xq: Tensor, hint: Hint, draws: ThompsonDraws
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean, sd and log evidence of J Gaussians for f at Xq, `b x q x d`, given the hint.
+
+    The first two are `b x k x q x J`; the evidence, of the particle and within it of the component,
+    broadcasts to that.
+    """
+    f = None if hint.f is None else hint.f[:, None]
+    if hint.x is None:
+        assert f is not None
+        maximum = GivenMaximum.of(conditioned, draws, f)
+        _, _, mean, variance = maximum.posterior(Xq)
+        return mean.squeeze(3), variance.squeeze(3).sqrt(), maximum.log_evidence
+    local = local_maximum(conditioned, draws.representers, hint.x[:, None])
+    with torch.no_grad():
+        optimum = GivenOptimum.of(local, f)
+        known = TruncatedMoments.of(optimum)
+    _, _, mean, variance = known.posterior(Xq)
+    return mean, variance.sqrt(), optimum.log_evidence[..., None]

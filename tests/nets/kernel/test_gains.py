@@ -1,0 +1,121 @@
+import pytest
+import torch
+from torch import Tensor
+
+from amortes.nets.base import GAINS, Hint
+from amortes.nets.distributions.overlap import overlap_entropy
+from amortes.nets.kernel import KernelConfig, KernelNetwork, gains
+from amortes.nets.kernel.conditioning import Conditioned, condition
+from amortes.nets.kernel.gains import LOSSES, Gains, given_hint
+from amortes.nets.kernel.max_value import GivenMaximum
+from amortes.nets.kernel.particles import ParticleConfig, infer_particles
+from amortes.nets.kernel.representers import RepresenterConfig, thompson_draws
+from amortes.prior.gp import PRIORS
+from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
+
+
+@pytest.fixture(params=["robust", "real"])
+def conditioned(task: TaskBatch, request: pytest.FixtureRequest) -> Conditioned:
+    """Four particles."""
+    prior = PRIORS[request.param]
+    particles = infer_particles(prior, task.X, task.y, ParticleConfig(count=1))
+    return condition(prior, particles, task.X, task.y)
+
+
+def gains_of(network: KernelNetwork, task: TaskBatch) -> Gains:
+    """With all particles."""
+    conditioned = network.condition(task.X, task.y).conditioned
+    return Gains(conditioned, thompson_draws(conditioned, network.config.landmarks))
+
+
+@pytest.mark.parametrize("name", ["robust", "real"])
+@pytest.mark.parametrize("d", [2, 4])
+def test_gains_are_those_of_predictions_with_the_drawn_optima(
+    d: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gains, "POINTS", 64)  # all representer points, as in predictions
+    network = KernelNetwork(KernelConfig(encoder=None), PRIORS[name]).eval()
+    task = TaskStream(PRIORS[name], 7, TaskConfig(batch_size=3, num_queries=9)).batch_of(0, d, 8)
+    found = gains_of(network, task)
+    lost = {gain: found.entropy_lost(gain, task.Xq) for gain in GAINS}
+    one_place = GivenMaximum.of
+    monkeypatch.setattr(
+        GivenMaximum, "of", classmethod(lambda _, c, draws, f: one_place(c, draws, f, places=1))
+    )
+    state = network.condition(task.X, task.y)
+
+    def entropy(hint: Hint | None) -> Tensor:
+        q = network.predict(state, task.Xq, hint)
+        return overlap_entropy(*(p.movedim(-1, 1) for p in (q.weights, q.means, q.sds.square())))
+
+    before = entropy(None)
+    for s in (0, 7, 15):
+        x, f = found.draws.optima.x[:, s], found.draws.optima.f[:, s]
+        for gain, hint in zip(GAINS, (Hint(x=x), Hint(f=f), Hint(x, f)), strict=True):
+            assert torch.allclose(lost[gain][:, :, s], before - entropy(hint), atol=1e-8)
+
+
+def test_shapes_and_signs(network: KernelNetwork, task: TaskBatch) -> None:
+    found, means = gains_of(network, task), {}
+    for name in GAINS:
+        lost, gain = found.entropy_lost(name, task.Xq), found.at(name, task.Xq)
+        assert gain.shape == (3, 9, network.config.landmarks.optima)
+        assert gain.dtype == torch.float64
+        assert gain.isfinite().all()
+        assert torch.allclose(gain, lost - (1.0 - LOSSES) * lost.clamp_max(0.0))
+        means[name] = float(gain.mean())
+    assert means["jes"] > means["mes"] > 0
+    assert means["jes"] > means["pes"] > 0
+
+
+def test_only_what_is_asked_for_is_conditioned_on(network: KernelNetwork, task: TaskBatch) -> None:
+    state = network.condition(task.X, task.y)
+    alone = network.gain(state, task.Xq, ("mes",)).mean
+    assert state.gains is not None
+    assert list(state.gains._given) == ["mes"]
+    assert torch.allclose(alone, network.gain(state, task.Xq).mean[..., 1:2], rtol=1e-12)
+
+
+def test_a_place_that_was_certain_tells_nothing() -> None:
+    # Rising towards the corner beyond doubt.
+    X = torch.linspace(0.0, 1.0, 12, dtype=torch.float64)[None, :, None]
+    y = 2.0 * X[..., 0] - 1.0
+    particles = infer_particles(PRIORS["robust"], X, y, ParticleConfig(count=1))
+    conditioned = condition(PRIORS["robust"], particles, X, y)
+    Xq = torch.tensor([0.05, 0.33, 0.77], dtype=torch.float64)[None, :, None]
+    at = conditioned.moments(Xq)
+    draws = thompson_draws(conditioned, RepresenterConfig())
+    hint = Hint(x=torch.ones(1, 1, dtype=torch.float64))
+    mean, sd, log_evidence = given_hint(conditioned, Xq, hint, draws)
+    heavy = particles.log_weights[0] > -3
+    assert torch.allclose(mean[0, heavy, :, 0], at.mean[0, heavy], atol=2e-3)
+    assert torch.allclose(sd[0, heavy, :, 0], at.sd[0, heavy], rtol=2e-2)
+    evidence = log_evidence[0, heavy].flatten()
+    assert float(evidence.max() - evidence.min()) < 0.05
+
+
+def test_at_the_optimum_itself_nothing_is_left_to_learn(
+    conditioned: Conditioned, task: TaskBatch
+) -> None:
+    x_star = torch.tensor([[0.4, 0.6]] * 3, dtype=torch.float64)
+    f_star = task.optimum.f
+    draws = thompson_draws(conditioned, RepresenterConfig())
+    mean, sd, _ = given_hint(conditioned, x_star[:, None], Hint(x_star, f_star), draws)
+    assert torch.allclose(mean[..., 0, 0], f_star[:, None].expand(3, 4), atol=1e-3)
+    assert sd.max() < 0.01
+
+
+def test_gradients_are_finite_everywhere(conditioned: Conditioned, task: TaskBatch) -> None:
+    Xq = torch.cat([task.Xq, task.X, task.optimum.x[:, None]], 1).requires_grad_()
+    draws = thompson_draws(conditioned, RepresenterConfig())
+    for hint in (
+        Hint(x=task.optimum.x),
+        Hint(f=task.y.amax(1) - 3.0),
+        Hint(task.optimum.x, task.optimum.f),
+        Hint(task.optimum.x, task.optimum.f - 3.0),
+    ):
+        mean, sd, _ = given_hint(conditioned, Xq, hint, draws)
+        (mean.sum() + sd.log().sum()).backward()  # type: ignore[no-untyped-call]
+        assert Xq.grad is not None
+        assert Xq.grad.isfinite().all()
+        Xq.grad = None

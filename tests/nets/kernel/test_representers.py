@@ -1,0 +1,234 @@
+import dataclasses
+
+import pytest
+import torch
+from torch import Tensor
+
+from amortes.errors import ConfigError
+from amortes.nets.kernel.conditioning import Conditioned, condition
+from amortes.nets.kernel.particles import ParticleConfig, infer_particles, normal_points
+from amortes.nets.kernel.representers import (
+    RepresenterConfig,
+    ThompsonPaths,
+    _repeated,
+    choose_draws,
+    representer_points,
+    thompson_draws,
+)
+from amortes.prior.gp import PRIORS, GPPrior, Marginal
+from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
+from amortes.prior.warp import unwarp, warp
+from amortes.random import generator
+
+PRIOR = PRIORS["robust"]
+
+
+def conditioned_on(task: TaskBatch, prior: GPPrior = PRIOR, count: int = 1) -> Conditioned:
+    particles = infer_particles(prior, task.X, task.y, ParticleConfig(count=count))
+    return condition(prior, particles, task.X, task.y)
+
+
+@pytest.mark.parametrize("name", ["robust", "real"])
+def test_draws_are_consistent(task: TaskBatch, name: str) -> None:
+    conditioned = conditioned_on(task, PRIORS[name])
+    draws = thompson_draws(conditioned, RepresenterConfig())
+    assert draws.X.shape == (3, 64, 2)
+    assert ((draws.X >= 0) & (draws.X <= 1)).all()
+    assert torch.allclose(draws.representers.share.sum(2), torch.ones(3, 4, dtype=torch.float64))
+    at = conditioned.moments(draws.X)
+    assert torch.allclose(at.mean, draws.representers.moments.mean, atol=1e-8)
+    assert torch.allclose(at.variance, draws.representers.moments.variance, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("count", 1),
+        ("count", 329),
+        ("num_global", 0),
+        ("num_centres", 0),
+        ("per_centre", 0),
+        ("draws", 1),
+        ("optima", 0),
+    ],
+)
+def test_invalid_values_name_the_field(field: str, value: int) -> None:
+    with pytest.raises(ConfigError, match=f"{field}: .* not {value}"):
+        RepresenterConfig(**{field: value})
+
+
+def test_as_many_points_as_candidates(task: TaskBatch) -> None:
+    config = RepresenterConfig(count=8, num_global=4, num_centres=2, per_centre=1)
+    assert representer_points(conditioned_on(task), config).shape == (3, 8, 2)
+
+
+def test_points_come_close_to_the_true_optimum() -> None:
+    config = TaskConfig(batch_size=40, num_queries=1)
+    for d, n in ((1, 10), (2, 30)):
+        task = TaskStream(PRIOR, 9, config).batch_of(0, d, n)
+        draws = thompson_draws(conditioned_on(task), RepresenterConfig())
+        nearest = (draws.X - task.optimum.x[:, None]).norm(dim=-1).amin(1)
+        assert nearest.median() < 0.05
+
+
+def test_no_point_twice() -> None:
+    # A function that rises towards a corner: many candidates are clipped to it.
+    X = torch.linspace(0.1, 0.9, 5, dtype=torch.float64)[None, :, None]
+    particles = infer_particles(PRIOR, X, 3 * X[..., 0], ParticleConfig(count=4))
+    draws = thompson_draws(condition(PRIOR, particles, X, 3 * X[..., 0]), RepresenterConfig())
+    assert len(set(draws.X.flatten().tolist())) == 64
+    assert (draws.X == 1.0).any()
+
+
+@pytest.mark.parametrize("count", [329, 330, 331])
+@pytest.mark.parametrize("d", [1, 6, 16])
+def test_equal_points_are_recognised_wherever_they_are(count: int, d: int) -> None:
+    # Products of matrices may round the last rows differently from the others.
+    X = torch.rand(1, count // 2, d, generator=generator(d), dtype=torch.float64)
+    twice = torch.cat([X, X.flip(1), X[:, : count % 2]], dim=1)
+    again = _repeated(twice)
+    assert not bool(again[:, : count // 2].any())
+    assert bool(again[:, count // 2 :].all())
+
+
+def test_few_observations_are_enough() -> None:
+    task = TaskStream(PRIOR, 9, TaskConfig(batch_size=2, num_queries=3)).batch_of(0, 3, 1)
+    assert thompson_draws(conditioned_on(task), RepresenterConfig()).X.shape == (2, 64, 3)
+
+
+@pytest.mark.parametrize("d", [1, 20])
+def test_any_dimension(d: int) -> None:
+    prior = GPPrior(max_dim=20)
+    task = TaskStream(prior, 1, TaskConfig(batch_size=2, num_queries=3)).batch_of(0, d, 4)
+    particles = infer_particles(prior, task.X, task.y, ParticleConfig(count=4))
+    draws = thompson_draws(condition(prior, particles, task.X, task.y), RepresenterConfig())
+    assert draws.maximum.isfinite().all()
+
+
+def test_draws_follow_the_weights() -> None:
+    log_weights = torch.tensor([[0.5, 0.25, 0.25, 0.0], [0.0, 0.0, 0.0, 1.0]]).log()
+    particle, draw = choose_draws(log_weights, 8, 32)
+    assert particle.tolist() == [[0, 0, 0, 0, 1, 1, 2, 2], [3] * 8]
+    assert draw.tolist() == [list(range(8))] * 2
+    _, draw = choose_draws(log_weights, 8, 3)
+    assert draw.tolist() == [[0, 1, 2, 0, 1, 2, 0, 1]] * 2
+
+
+def test_optima_against_exact_draws_on_a_grid() -> None:
+    """Known hyperparameters in 1-D: the optima are distributed as those of exact draws."""
+    prior = dataclasses.replace(PRIORS["paper-1d"], lengthscale=Marginal.fixed(0.2), name="custom")
+    task = TaskStream(prior, 5, TaskConfig(batch_size=1, num_queries=1)).batch_of(0, 1, 3)
+    conditioned = conditioned_on(task, prior, 4)
+    found = thompson_draws(conditioned, RepresenterConfig(draws=64, optima=256)).optima
+    grid = torch.linspace(0, 1, 401, dtype=torch.float64)[None, :, None]
+    at = conditioned.moments(grid)
+    cov = conditioned.covariance(at, at)[0, 0]
+    L = torch.linalg.cholesky(cov + 1e-8 * torch.eye(401, dtype=torch.float64))
+    rng = torch.Generator().manual_seed(0)
+    noise = torch.randn(401, 20_000, generator=rng, dtype=torch.float64)
+    f, index = (at.mean[0, 0][:, None] + L @ noise).max(0)
+    x = grid[0, index, 0]
+    for ours, exact in ((found.f[0], f), (found.x[0, :, 0], x)):
+        levels = torch.tensor([0.1, 0.25, 0.5, 0.75, 0.9], dtype=torch.float64)
+        below = (ours[:, None] <= exact.quantile(levels)).double().mean(0)
+        assert torch.allclose(below, levels, atol=0.1)
+
+
+@pytest.mark.parametrize("name", ["robust", "real"])
+def test_maxima_are_not_biased_by_the_points(name: str) -> None:
+    """In four dimensions functions are higher between representer points than on them."""
+    prior = PRIORS[name]
+    task = TaskStream(prior, 5, TaskConfig(batch_size=64, num_queries=1)).batch_of(0, 4, 15)
+    conditioned = conditioned_on(task, prior, 16)
+    draws = thompson_draws(conditioned, RepresenterConfig())
+    surprise = (task.optimum.f - draws.optima.f.mean(1)) / draws.optima.f.std(1)
+    # 0.15 is its standard error, and with 200 datasets it is 0.3: draws still miss a little of what
+    # is between the points.
+    assert surprise.mean().abs() < 0.5
+    assert ((draws.optima.x >= 0) & (draws.optima.x <= 1)).all()
+    weights = conditioned.particles.log_weights.exp()
+    mean = (weights * draws.representers.max_mean).sum(1)
+    assert float((mean - draws.optima.f.mean(1)).abs().median()) < 0.1
+
+
+def test_few_draws_of_many_particles_are_independent() -> None:
+    """Of many particles with a draw each, the normals behind these are spread like normals."""
+    k, t, m = 24, 64, 64
+    even = torch.full((1, k), 1.0 / k, dtype=torch.float64).log()
+    particle, draw = choose_draws(even, 32, t)
+    normals = normal_points(m, k * t).reshape(k, t, m)[particle[0], draw[0]]  # 32 x m
+    # Of the first draw of each particle the median would be below 0.1.
+    assert normals.std(0).median() > 0.8
+    assert normals.mean(0).abs().median() < 0.2
+
+
+def some_paths(task: TaskBatch) -> tuple[ThompsonPaths, Tensor]:
+    """A draw for each of four particles on 16 points X, `b x 16 x d`."""
+    conditioned = conditioned_on(task, PRIORS["real"])
+    X = representer_points(conditioned, RepresenterConfig(count=16))
+    at = conditioned.moments(X)
+    jitter = 1e-6 * conditioned.prior_variance[..., None, None] * torch.eye(16, dtype=X.dtype)
+    root = torch.linalg.cholesky(conditioned.covariance(at, at) + jitter)
+    normals = torch.randn(at.mean.shape, generator=generator(0), dtype=torch.float64)
+    return ThompsonPaths(conditioned, at, root, normals), X
+
+
+def test_climbs_end_at_maxima_of_the_interpolated_draws(warped: TaskBatch) -> None:
+    """The interpolation by hand, in the coordinates of the cube: values, zero slopes, no rise."""
+    paths, X = some_paths(warped)
+    conditioned, at = paths.conditioned, paths.at
+    offset = (paths.root @ paths.normals[..., None]).squeeze(-1)
+    beta = torch.cholesky_solve(offset[..., None], paths.root).squeeze(-1)
+    start = X[torch.arange(3)[:, None], paths.values.argmax(-1)]
+    hyper = conditioned.particles.hyper
+    assert hyper.warp is not None
+    u, f = paths.climb(warp(start[:, :, None], hyper.warp).squeeze(2))
+    found = unwarp(u[:, :, None], hyper.warp).squeeze(2)
+
+    def path(x: Tensor) -> Tensor:
+        """Each draw at a point of its own, x `b x s x d`: `b x s`."""
+        values = []
+        for i in range(x.shape[1]):
+            there = conditioned.moments(x[:, i : i + 1])
+            cross = conditioned.covariance(there, at)[:, i, 0]  # b x m
+            values.append(there.mean[:, i, 0] + (cross * beta[:, i]).sum(-1))
+        return torch.stack(values, dim=1)
+
+    x = found.clone().requires_grad_()
+    value = path(x)
+    assert torch.allclose(value, f, atol=1e-5)
+    assert (value >= path(start) - 1e-6).all()
+    (slope,) = torch.autograd.grad(value.sum(), x)
+    inside = (found > 1e-4) & (found < 1.0 - 1e-4)
+    assert inside.any()
+    assert slope[inside].abs().median() < 0.01 * at.mean.std()
+
+
+def test_draws_are_continued_exactly(warped: TaskBatch) -> None:
+    """On all points together they have the mean and covariance of the posterior."""
+    paths, _ = some_paths(warped)
+    conditioned = paths.conditioned
+    V = conditioned.scale(warped.Xq)
+    more = paths.continued(V, torch.zeros(V.shape[:-1], dtype=torch.float64))
+    everything = conditioned.moments_at(torch.cat([paths.at.V, V], dim=2))
+    covariance = conditioned.covariance(everything, everything)
+    assert torch.allclose(more.root @ more.root.mT, covariance, atol=1e-5)
+    assert torch.allclose(more.at.mean, everything.mean)
+    assert torch.allclose(more.values[..., :16], paths.values)
+    assert more.root.triu(1).abs().max() == 0.0
+
+
+def test_the_likeliest_points(task: TaskBatch) -> None:
+    conditioned = conditioned_on(task)
+    draws = thompson_draws(conditioned, RepresenterConfig())
+    few = draws.likeliest(conditioned, 5)
+    share = (conditioned.weights[..., None] * draws.representers.share).sum(1)
+    for i in range(3):
+        best = share[i].argsort(descending=True)[:5]
+        V = draws.representers.moments.V[i][:, best]
+        distance = (few.moments.V[i][:, :, None] - V[:, None]).norm(dim=-1)  # k x 5 x 5
+        # Ties may be broken differently.
+        assert (distance.amin(-1) < 1e-9).double().mean() >= 0.8
+    assert torch.allclose(few.share.sum(-1), torch.ones(3, 4, dtype=torch.float64))
+    everything = draws.likeliest(conditioned, 100)
+    assert everything.share.shape == draws.representers.share.shape
