@@ -1,6 +1,7 @@
 import copy
 import math
 import pickle
+import statistics
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -164,12 +165,14 @@ def test_given_values_are_taken_into_account(make: Make) -> None:
     def ridge(trial: Trial) -> float:
         return (trial.suggest_float("x", 0, 1) - trial.suggest_float("y", 0, 1)) ** 2
 
-    # With many more, nothing is left to improve on the ridge.
-    study = run(make(), ridge, 12)
-    for x in (0.15, 0.85):
-        study.enqueue_trial({"x": x})
-        study.optimize(ridge, n_trials=1)
-        assert study.trials[-1].params["y"] == pytest.approx(x, abs=0.15)
+    apart = []
+    for seed in range(5):
+        study = run(make(seed=seed), ridge, 10)
+        for x in (0.15, 0.85):
+            study.enqueue_trial({"x": x})
+            study.optimize(ridge, n_trials=1)
+            apart.append(abs(study.trials[-1].params["y"] - x))
+    assert statistics.median(apart) < 0.2  # at random 0.35
 
 
 def test_running_trials_are_pending_points(make: Make) -> None:
