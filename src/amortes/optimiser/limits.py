@@ -85,13 +85,13 @@ def departures(fitted: Fitted) -> Iterator[tuple[str, str]]:
 def _penalties(fitted: Fitted) -> int:
     """How many results are equal to the worst, if they are several and dwarf all others.
 
-    One alone may be a bad point met on the way to many good ones.
+    One alone may be a bad point met on the way to many good ones, two may be opposite corners.
     """
     utility = fitted.units.sign * fitted.y
     worst = utility.min()
     rest = utility[utility > worst]
     count = len(utility) - len(rest)
-    if count < 2 or len(rest) < 2:
+    if count < 3 or len(rest) < 2:
         return 0
     spread = float(rest.max() - rest.min())
     # Without a spread there are two kinds of results, and the worse is no penalty.
