@@ -4,41 +4,10 @@ from pathlib import Path
 
 import click
 
+from amortes.bench.report.contents import CONTENTS, FIGURES
 from amortes.cli.console import OUT
+from amortes.errors import MissingExtraError
 
-NAMES = (
-    "regret",
-    "accuracy",
-    "hpob",
-    "real",
-    "families",
-    "wins",
-    "ranks",
-    "standings",
-    "runtime",
-    "noise",
-    "weights",
-    "traces",
-    "coverage",
-)
-FIGURES = (
-    "regret",
-    "regret-gp",
-    "accuracy",
-    "accuracy-gp",
-    "hpob-ranks",
-    "hpob-regret",
-    "hpob-ranks-published",
-    "real",
-    "real-gp",
-    "wins",
-    "win-matrix",
-    "ranks",
-    "runtime",
-    "noise",
-    "weights",
-    "traces",
-)
 FILE = click.Path(dir_okay=False, path_type=Path)
 RESULTS = click.Path(path_type=Path)
 
@@ -50,8 +19,8 @@ RESULTS = click.Path(path_type=Path)
     type=click.Path(file_okay=False, path_type=Path),
     help="Where to write.  [default: the folder `report` beside the first results]",
 )
-@click.option("--only", type=click.Choice(NAMES), help="This section only, without the page.")
-@click.option("--figure", type=click.Choice(FIGURES), help="This figure only, and its numbers.")
+@click.option("--only", type=click.Choice([*CONTENTS]), help="This section only, without the page.")
+@click.option("--figure", type=click.Choice([*FIGURES]), help="This figure only, and its numbers.")
 @click.option(
     "--anchors",
     type=FILE,
@@ -91,10 +60,15 @@ def report(
       amortes bench report runs/sweep --figure regret-gp --no-anchors
       amortes bench report runs/ours runs/baselines --timed runs/runtime --traces runs/traces
     """
-    from amortes.bench.report.published import Published, load_published
-    from amortes.bench.report.results import load_results
-    from amortes.bench.report.study import Study
-    from amortes.bench.report.write import write_figure, write_report, write_section
+    try:
+        from amortes.bench.report.parts import Study
+        from amortes.bench.report.published import Published, load_published
+        from amortes.bench.report.results import load_results
+        from amortes.bench.report.write import write_figure, write_report, write_section
+    except ImportError as error:
+        raise MissingExtraError(
+            f"Reports need {error.name}, which is not installed: `pip install 'amortes[bench]'`."
+        ) from error
 
     if anchors and no_anchors:
         raise click.UsageError("--anchors and --no-anchors exclude each other.")

@@ -30,11 +30,11 @@ DIMENSIONS = {
     "hpob-5527-146064": 8,
     "hpob-5527-31": 8,
     "hpob-5891-9889": 8,
-    "hpob-7609-3891": 9,
-    "hpob-5965-145878": 10,
+    "hpob-7609-3903": 9,
+    "hpob-5965-49": 10,
     "hpob-5971-10093": 16,
     "sklearn-svm-digits": 4,
-    "sklearn-boosting-wine": 5,
+    "sklearn-boosting-diabetes": 5,
 }
 RATES = {
     "pes": 0.9,
