@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from amortes.bench.problems.synthetic import NOISE_SD
+from amortes.bench.report.curves import of_methods
 from amortes.bench.report.names import (
     ACQUISITIONS,
     METRIC_LABELS,
@@ -81,10 +82,10 @@ def draw_grid(curves: pd.DataFrame, *, ylabel: str, zoom: bool = False) -> Figur
 
     At least one of the `curves` must be of a method that is `in_grid`.
     """
-    curves = curves[curves["method"].map(in_grid)]
+    curves = of_methods(curves, in_grid)
     run = curves["method"][~curves["method"].str.startswith("paper:")]
     columns = {parse_method(name).column for name in run}
-    curves = curves[[parse_method(name).column in columns for name in curves["method"]]]
+    curves = of_methods(curves, lambda name: parse_method(name).column in columns)
     handles: dict[str, Line2D] = {}
     for name in order_methods(curves["method"]):
         method, style = parse_method(name), look(name)
@@ -127,9 +128,12 @@ def draw_noise(curves: pd.DataFrame, levels: Mapping[str, Sequence[str]]) -> Fig
 
     `levels` has, for each problem, its names from the least to the most noise.
     """
-    methods = curves["method"].map(parse_method)
-    chosen = [method.model in ("ours", "paper") and not method.weights for method in methods]
-    curves = curves[chosen]
+    curves = of_methods(
+        curves,
+        lambda name: (
+            parse_method(name).model in ("ours", "paper") and not parse_method(name).weights
+        ),
+    )
     down = max(len(names) for names in levels.values())
     figure = Figure(figsize=(11.0, 2.7 * down + 0.8), layout="constrained")
     axes = figure.subplots(down, len(levels), squeeze=False, sharex="col", sharey="col")

@@ -5,6 +5,7 @@ They are rows of `panel, method, iteration, mean, standard_error, samples`.
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pandas as pd
 
 NO_CURVES = pd.DataFrame(
@@ -54,4 +55,4 @@ def joined(curves: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
 
 def of_methods(curves: pd.DataFrame, chosen: Callable[[str], bool]) -> pd.DataFrame:
     """The curves of the methods that are chosen by name."""
-    return curves[[chosen(name) for name in curves["method"]]]
+    return curves[np.array([chosen(name) for name in curves["method"]], dtype=bool)]

@@ -88,7 +88,7 @@ def parse_method(name: str) -> Method:
     entry = METHODS.get(kind)
     model = entry.model if entry else "other"
     if source:
-        model = {"ours": "paper", "fb": "paper:fb"}.get(model, "other")
+        model = {"paper:ours": "paper", "paper:fb": "paper:fb"}.get(f"{source}:{model}", "other")
     if entry is None or model == "other":
         return Method(name=name, label=entry.label if entry and not source else name)
     weights = PurePath(weights).name.removesuffix(".safetensors")

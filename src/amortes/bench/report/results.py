@@ -31,6 +31,7 @@ OPTIONAL = (
     *("simple_value", "simple_regret"),
 )
 RUN = ["problem", "method", "seed"]
+TEXT = ["threads", "version", "commit", "weights"]
 WHOLE = ("d", "seed", "iteration")
 NUMBERS = (*WHOLE, "value", "regret", "noise_sd", *SECONDS, "simple_value", "simple_regret")
 FLOOR = 1e-10
@@ -90,8 +91,8 @@ def arrange(rows: pd.DataFrame) -> pd.DataFrame:
     """
     order = _in_order(order_problems(rows["problem"]), order_methods(rows["method"]))
     rows = rows.sort_values(["problem", "method", "iteration", "seed"], key=order)
-    missing = [name for name in OPTIONAL if name not in rows]
-    rows = rows.assign(**dict.fromkeys(missing, np.nan))
+    rows = rows.assign(**{name: np.nan for name in OPTIONAL if name not in rows})
+    rows[TEXT] = rows[TEXT].astype(object).fillna("")
     valued = rows.groupby(RUN)["value"].transform("count") > 0
     by_regret = rows["problem"].map(metric_of) == "regret"
     log_regret = np.log10(rows["regret"].clip(lower=FLOOR))
@@ -125,7 +126,7 @@ def load_results(*sources: Path) -> Results:
         )
     distinct = arrange(distinct)
     digests = {
-        method: sorted(set(distinct["weights"][distinct["method"] == method].fillna("")))
+        method: sorted(set(distinct["weights"][distinct["method"] == method]))
         for method in order_methods(distinct["method"])
     }
     digests = {method: found for method, found in digests.items() if found != [""]}
@@ -139,8 +140,8 @@ def load_results(*sources: Path) -> Results:
         environments=[
             read_json(path) for folder in folders if (path := folder / "environment.json").is_file()
         ],
-        versions=sorted(set(distinct["version"].dropna()) - {""}),
-        commits=sorted(set(distinct["commit"].dropna()) - {""}),
+        versions=sorted(set(distinct["version"]) - {""}),
+        commits=sorted(set(distinct["commit"]) - {""}),
         weights=digests,
         failures=[
             _failure(file)
@@ -180,10 +181,10 @@ def read_text(path: Path) -> pd.DataFrame:
             rows = pd.read_csv(
                 file, names=header, dtype=str, keep_default_na=False, skip_blank_lines=False
             )
-        except pd.errors.EmptyDataError:
-            raise FileError(f"{path} has no results: it has no rows.") from None
         except pd.errors.ParserError as error:
             raise FileError(f"{path} is damaged: {error}.") from error
+    if rows.empty:
+        raise FileError(f"{path} has no results: there is nothing below its header.")
     return rows[[name for name in (*NEEDED, *OPTIONAL) if name in header]]
 
 

@@ -101,7 +101,7 @@ def _speed_table(found: pd.DataFrame) -> Table:
 
 
 def _thread_notes(results: Results) -> list[str]:
-    runs = results.runs.assign(threads=results.runs["threads"].replace("", None).fillna("unknown"))
+    runs = results.runs.assign(threads=results.runs["threads"].replace("", "unknown"))
     methods = runs.groupby("threads")["method"].unique()
     if len(methods) == 1:
         return [f"Threads per run: {methods.index[0]}."]

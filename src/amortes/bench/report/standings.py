@@ -66,7 +66,7 @@ def tallies(study: Study) -> pd.DataFrame:
     """
     ours = standings(study)
     baseline = _standings(study, BASELINE.__eq__, PUBLISHED)
-    is_ei = ours["ours"].map(lambda name: parse_method(name).column == "ei")
+    is_ei = ours["ours"].map(lambda name: parse_method(name).column == "ei").astype(bool)
     rows = []
     for model in (*HERE, *PUBLISHED):
         for group in COMPARED:
