@@ -5,13 +5,14 @@ import pandas as pd
 import pytest
 
 from amortes.bench.problems import hpob, lcbench, synthetic
+from amortes.bench.report.parts import records
 from amortes.bench.report.published import load_published
 from amortes.errors import FileError
 
 
 def at(curves: pd.DataFrame, panel: str, method: str, n: int) -> tuple[float, float]:
     chosen = (curves["panel"] == panel) & (curves["method"] == method) & (curves["iteration"] == n)
-    (row,) = curves[chosen].itertuples()
+    (row,) = records(curves[chosen])
     return row.mean, row.standard_error
 
 

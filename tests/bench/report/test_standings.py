@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from amortes.bench.report.parts import Study
+from amortes.bench.report.parts import Study, records
 from amortes.bench.report.published import Published, load_published
 from amortes.bench.report.standings import PAIRED, WELCH, standings, standings_section, tallies
 from tests.bench.report.fake import curve, results, run
@@ -36,7 +36,7 @@ def seeds(*ends: float) -> dict[int, float]:
 
 
 def only(found: pd.DataFrame) -> Any:
-    (one,) = found.itertuples()
+    (one,) = records(found)
     return one
 
 
@@ -58,7 +58,7 @@ def test_verdicts() -> None:
             )
         ),
     )
-    found = {(one.problem, one.theirs): one for one in standings(study).itertuples()}
+    found = {(one.problem, one.theirs): one for one in records(standings(study))}
     assert set(found) == {
         ("branin", "fb-jes"),
         ("branin", "paper:jes"),
@@ -139,7 +139,7 @@ def test_published_curves_have_thirty_seeds_and_meet_all_of_ours() -> None:
     theirs = published.curves.query("panel == 'branin' and method == 'paper:jes'")["mean"]
     ends = theirs.iloc[2] + 0.2 + 0.3 * np.random.default_rng(0).normal(size=12)
     study = Study(results(*runs("branin", "jes", seeds(*ends))), published)
-    one = {one.theirs: one for one in standings(study).itertuples()}["paper:jes"]
+    one = {one.theirs: one for one in records(standings(study))}["paper:jes"]
     assert one.seeds == 12
     expected = stats.ttest_ind_from_stats(
         *(one.our_mean, one.our_error * math.sqrt(12), 12),

@@ -23,13 +23,7 @@ GROUPS = {
     "hpob": "HPO-B",
     "other": "other",
 }
-METRICS = {
-    "synthetic": "regret",
-    "noise": "regret",
-    "lcbench": "accuracy",
-    "hpob": "regret",
-    "other": "value",
-}
+METRICS = dict.fromkeys(GROUPS, "regret") | {"lcbench": "accuracy", "other": "value"}
 METRIC_LABELS = {"regret": "log10 inference regret", "accuracy": "accuracy (%)", "value": "value"}
 PANELS = {panel: label for kind in KINDS for panel, label in kind.labels.items()}
 ALL_SPACES = "all spaces"
