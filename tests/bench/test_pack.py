@@ -27,11 +27,10 @@ def test_reports_read_it_as_they_read_the_sweeps(tmp_path: Path) -> None:
     target = tmp_path / "packed.csv.gz"
     assert pack([one, two], target) == 2
     whole, packed = load_results(one, two), load_results(target)
-    for a, b in zip(sorted(whole.runs, key=lambda r: r.seed), packed.runs, strict=True):
-        assert (a.problem, a.method, a.seed, a.d) == (b.problem, b.method, b.seed, b.d)
-        assert np.array_equal(a.iteration, b.iteration)
-        np.testing.assert_allclose(a.regret, b.regret, rtol=1e-5)
-        np.testing.assert_allclose(a.seconds, b.seconds, rtol=1e-2)
+    keys = ["problem", "method", "seed", "d", "iteration"]
+    assert packed.rows[keys].equals(whole.rows[keys])
+    np.testing.assert_allclose(packed.rows["regret"], whole.rows["regret"], rtol=1e-5)
+    np.testing.assert_allclose(packed.rows["fit_seconds"], whole.rows["fit_seconds"], rtol=1e-2)
     assert packed.weights == whole.weights == {"jes": ["abc"]}
     first = target.read_bytes()
     pack([target], target)
@@ -41,7 +40,7 @@ def test_reports_read_it_as_they_read_the_sweeps(tmp_path: Path) -> None:
 def test_damaged_files_are_told(tmp_path: Path) -> None:
     target = tmp_path / "packed.csv.gz"
     folder = sweep(tmp_path / "one", "branin,2,0.3,jes,0,2,,,,-1.2,high,,")
-    with pytest.raises(FileError, match="no result: could not convert string to float: 'high'"):
+    with pytest.raises(FileError, match="line 2: regret is no number: 'high'"):
         pack([folder], target)
     assert not target.exists()
     with pytest.raises(FileError, match="does not exist"):

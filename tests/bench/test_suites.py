@@ -1,7 +1,7 @@
 import pytest
 
 from amortes.bench.problems.registry import PROBLEMS, family_of
-from amortes.bench.report.names import panel
+from amortes.bench.report.names import panel_of
 from amortes.bench.suites import METHODS, REAL, SUITES, plan
 from amortes.errors import ConfigError
 
@@ -22,7 +22,7 @@ def test_the_papers_suite() -> None:
 
 def test_the_suite_for_times_has_every_problem_of_the_papers_table() -> None:
     runs = plan("runtime")
-    problems = {panel(run.problem) for run in runs}
+    problems = {panel_of(run.problem) for run in runs}
     assert len(problems) == 15
     assert {"hpob-5971", "lcbench-car", "hartmann6"} <= problems
     for acquisition in ("pes", "mes", "jes"):

@@ -61,7 +61,7 @@ class Seconds:
         return self.fit + self.search
 
 
-Method = Callable[[Tensor, Tensor, int], Seconds]
+Stopwatch = Callable[[Tensor, Tensor, int], Seconds]
 """Seconds for the next suggestion given X, `n x d`, y, `n`, and a seed."""
 
 
@@ -141,7 +141,7 @@ def draw(
         yield task.X[0], task.y[0]
 
 
-def ours(network: Network[Any]) -> Method:
+def ours(network: Network[Any]) -> Stopwatch:
     """`Optimizer.ask` with its default acquisition."""
 
     def method(X: Tensor, y: Tensor, seed: int) -> Seconds:
@@ -165,25 +165,25 @@ def ours(network: Network[Any]) -> Method:
     return method
 
 
-def other(name: str, d: int) -> Method:
+def other(name: str, d: int) -> Stopwatch:
     """A method of the benchmarks, without its recommendation."""
     return _timed(method_factory(name), d)
 
 
-def _fully_bayesian(d: int) -> dict[str, Method]:
+def _fully_bayesian(d: int) -> dict[str, Stopwatch]:
     """JES of the fully Bayesian GP with BoTorch's defaults, as BoTorch compiles it and compiled."""
     method_factory("fb-jes")  # says what is missing, if anything is
     from amortes.bench.methods.botorch_search import BOTORCH_PATH_RESTARTS as STARTS
     from amortes.bench.methods.fully_bayesian import FullyBayesian
     from amortes.bench.methods.paper_gp import fit, fit_by_botorch
 
-    def timed(sampler: Callable[[Tensor, Tensor, int], Any]) -> Method:
+    def timed(sampler: Callable[[Tensor, Tensor, int], Any]) -> Stopwatch:
         return _timed(lambda problem, seed: FullyBayesian(problem, seed, "jes", STARTS, sampler), d)
 
     return {FULLY_BAYESIAN: timed(fit_by_botorch), COMPILED: timed(fit)}
 
 
-def _timed(factory: MethodFactory, d: int) -> Method:
+def _timed(factory: MethodFactory, d: int) -> Stopwatch:
     def method(X: Tensor, y: Tensor, seed: int) -> Seconds:
         step = factory(_Unseen(d), seed).step(X, y)
         return Seconds(step.fit_seconds, step.search_seconds)

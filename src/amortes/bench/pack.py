@@ -4,25 +4,26 @@ A compressed CSV file without the points (`x`, `y`, `recommended`), with six dig
 three of times. The same results give the same file.
 """
 
-import csv
 import gzip
-import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+
+import pandas as pd
 
 from amortes.bench.report.results import (
     NEEDED,
+    NUMBERS,
     OPTIONAL,
+    RUN,
     SECONDS,
-    check_columns,
-    open_table,
-    tables,
+    as_numbers,
+    combined,
+    read_text,
 )
-from amortes.errors import FileError
 from amortes.files import atomic_path
 
-COLUMNS = (*NEEDED, *OPTIONAL)
+COLUMNS = [*NEEDED, *OPTIONAL]
 DIGITS = dict.fromkeys(("value", "regret", "simple_value", "simple_regret"), 6) | dict.fromkeys(
     SECONDS, 3
 )
@@ -33,38 +34,23 @@ def pack(sources: Sequence[Path], target: str | os.PathLike[str]) -> int:
 
     Of a run that several of them have, that of the last one is kept.
     """
-    found: dict[tuple[str, ...], list[dict[str, str]]] = {}
-    for source in sources:
-        here: dict[tuple[str, ...], list[dict[str, str]]] = {}
-        for path in tables(source):
-            for row in _rows(path):
-                here.setdefault((row["problem"], row["method"], row["seed"]), []).append(row)
-        found |= here
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for key in sorted(found, key=lambda k: (*k[:2], int(k[2]))):
-        writer.writerows(found[key])
+    rows, _ = combined(sources, _shortened)
+    rows = rows.assign(number=rows["seed"].astype(int))
+    rows = rows.sort_values(["problem", "method", "number"], kind="stable")
+    text = rows.reindex(columns=COLUMNS).to_csv(index=False, lineterminator="\n")
     with atomic_path(target) as temporary:
         # Without a time or name in its header, which would make each file another one.
-        temporary.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
-    return len(found)
+        temporary.write_bytes(gzip.compress(text.encode(), mtime=0))
+    return len(rows[RUN].drop_duplicates())
 
 
-def _rows(path: Path) -> Iterable[dict[str, str]]:
-    with open_table(path) as file:
-        reader = csv.DictReader(file)
-        check_columns(path, reader.fieldnames or ())
-        empty = True
-        for row in reader:
-            empty = False
-            try:
-                yield {name: _short(name, row.get(name) or "") for name in COLUMNS}
-            except ValueError as error:
-                raise FileError(f"{path} has a line that is no result: {error}.") from error
-        if empty:
-            raise FileError(f"{path} has no results: there is nothing below its header.")
-
-
-def _short(name: str, text: str) -> str:
-    return f"{float(text):.{DIGITS[name]}g}" if text and name in DIGITS else text
+def _shortened(path: Path) -> pd.DataFrame:
+    """The rows of a file as text, with fewer digits."""
+    rows = read_text(path)
+    as_numbers(path, rows, [name for name in NUMBERS if name in rows])
+    short = {
+        name: rows[name].map(lambda text, n=n: f"{float(text):.{n}g}" if text else "")
+        for name, n in DIGITS.items()
+        if name in rows
+    }
+    return rows.assign(**short)

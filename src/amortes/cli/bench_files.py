@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from amortes.cli.console import FILE, OUT, PATH, Command, option, options
+from amortes.errors import needs_extra
 
 
 def _files(output: str) -> Callable[[Command], Command]:
@@ -28,7 +29,8 @@ def pack(results: tuple[Path, ...], output: Path) -> None:
     Example:
       amortes bench pack out/ours out/baselines -o results.csv.gz
     """
-    from amortes.bench.pack import pack as write
+    with needs_extra("bench", "Packing results needs pandas"):
+        from amortes.bench.pack import pack as write
 
     _say(output, f"{write(results, output)} runs")
 

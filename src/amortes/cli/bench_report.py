@@ -4,54 +4,20 @@ from pathlib import Path
 
 import click
 
-from amortes.cli.console import OUT
-
-NAMES = (
-    "regret",
-    "accuracy",
-    "hpob",
-    "real",
-    "families",
-    "wins",
-    "ranks",
-    "standings",
-    "runtime",
-    "noise",
-    "weights",
-    "traces",
-    "coverage",
-)
-FIGURES = (
-    "regret",
-    "regret-gp",
-    "accuracy",
-    "accuracy-gp",
-    "hpob-ranks",
-    "hpob-regret",
-    "hpob-ranks-published",
-    "real",
-    "real-gp",
-    "wins",
-    "win-matrix",
-    "ranks",
-    "runtime",
-    "noise",
-    "weights",
-    "traces",
-)
-FILE = click.Path(dir_okay=False, path_type=Path)
-RESULTS = click.Path(path_type=Path)
+from amortes.bench.report.contents import CONTENTS, FIGURES
+from amortes.cli.console import FILE, FOLDER, OUT, PATH
+from amortes.errors import needs_extra
 
 
 @click.command()
-@click.argument("results", nargs=-1, required=True, type=RESULTS)
+@click.argument("results", nargs=-1, required=True, type=PATH)
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Where to write.  [default: the folder `report` beside the first results]",
 )
-@click.option("--only", type=click.Choice(NAMES), help="This section only, without the page.")
-@click.option("--figure", type=click.Choice(FIGURES), help="This figure only, and its numbers.")
+@click.option("--only", type=click.Choice([*CONTENTS]), help="This section only, without the page.")
+@click.option("--figure", type=click.Choice([*FIGURES]), help="This figure only, and its numbers.")
 @click.option(
     "--anchors",
     type=FILE,
@@ -60,12 +26,12 @@ RESULTS = click.Path(path_type=Path)
 @click.option("--no-anchors", is_flag=True, help="Draw no published curves.")
 @click.option(
     "--traces",
-    type=RESULTS,
+    type=PATH,
     help="A sweep by networks trained on different traces, for the trace ablation.",
 )
 @click.option(
     "--timed",
-    type=RESULTS,
+    type=PATH,
     help="A sweep that ran alone, for the runtimes.  [default: RESULTS]",
 )
 def report(
@@ -91,10 +57,11 @@ def report(
       amortes bench report runs/sweep --figure regret-gp --no-anchors
       amortes bench report runs/ours runs/baselines --timed runs/runtime --traces runs/traces
     """
-    from amortes.bench.report.published import Published, load_published
-    from amortes.bench.report.results import load_results
-    from amortes.bench.report.study import Study
-    from amortes.bench.report.write import write_figure, write_report, write_section
+    with needs_extra("bench", "Reports need pandas and Jinja2"):
+        from amortes.bench.report.parts import Study
+        from amortes.bench.report.published import Published, load_published
+        from amortes.bench.report.results import load_results
+        from amortes.bench.report.write import write_figure, write_report, write_section
 
     if anchors and no_anchors:
         raise click.UsageError("--anchors and --no-anchors exclude each other.")

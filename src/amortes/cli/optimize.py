@@ -12,7 +12,7 @@ from typing import Any
 import click
 from rich.live import Live
 
-from amortes.bench.report.tables import counted
+from amortes.bench.report.text import counted
 from amortes.cli.console import (
     ERR,
     EXIT_FAILED_CHECK,

@@ -4,17 +4,22 @@ import sys
 import pytest
 
 from amortes.bench.methods.registry import METHODS, method_factory
+from amortes.bench.report.names import ACQUISITIONS as ACQUISITION_NAMES
+from amortes.bench.report.names import MODELS
+from amortes.bench.report.style import COLOURS
 from amortes.errors import ConfigError, MissingExtraError
 from amortes.optimiser.model import ACQUISITIONS
 from tests.bench.methods.conduct import Quadratic
 
 
 def test_every_name_has_a_factory_and_a_description() -> None:
-    for name, description in METHODS.items():
+    for name, entry in METHODS.items():
         if name == "hebo":
             pytest.importorskip("hebo")  # the last but two; installed by hand
         assert callable(method_factory(name))
-        assert description
+        assert entry.about
+        assert entry.label or (entry.model in MODELS and entry.acquisition in ACQUISITION_NAMES)
+        assert entry.colour in COLOURS
 
 
 def test_an_unknown_name_lists_all() -> None:

@@ -2,14 +2,16 @@ from pathlib import Path
 
 import pytest
 
-from amortes.bench.problems.registry import FAMILIES, PROBLEMS, family_of, make_problem
+from amortes.bench.problems.registry import KINDS, PROBLEMS, family_of, make_problem
+from amortes.bench.report.names import GROUPS, canonical
 from amortes.errors import ConfigError
 
 
 def test_problems_by_name(folder: Path) -> None:
-    assert len(PROBLEMS) == len(set(PROBLEMS)) == sum(map(len, FAMILIES.values()))
-    assert len(FAMILIES["synthetic"]) == 7 + 7
-    assert len(FAMILIES["hpob"]) == 32
+    assert len(PROBLEMS) == sum(len(kind.names) for kind in KINDS)
+    families = [family_of(name) for name in PROBLEMS]
+    assert families.count("synthetic") == 7 + 7
+    assert families.count("hpob") == 32
     for name in (
         "branin-noise0.5",
         "ackley5-near",
@@ -26,6 +28,14 @@ def test_problems_by_name(folder: Path) -> None:
         assert problem.name == name
         assert problem.family == family_of(name)
         assert problem.d >= 1
+
+
+def test_kinds_say_how_their_problems_are_run_and_reported() -> None:
+    for kind in KINDS:
+        assert set(kind.real) <= set(kind.names)
+        assert kind.group in GROUPS
+        assert set(kind.labels) <= {kind.panel(name) for name in kind.names}
+        assert all(canonical(name) == name for name in kind.names)
 
 
 def test_unknown_names_are_explained() -> None:

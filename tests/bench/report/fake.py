@@ -2,12 +2,14 @@
 
 import csv
 import json
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
-from amortes.bench.report.results import Results, Run
+from amortes.bench.report.results import Results, arrange
 
 COLUMNS = [
     *("problem", "d", "noise_sd", "method", "seed", "iteration", "x", "y", "recommended", "value"),
@@ -30,11 +32,11 @@ DIMENSIONS = {
     "hpob-5527-146064": 8,
     "hpob-5527-31": 8,
     "hpob-5891-9889": 8,
-    "hpob-7609-3891": 9,
-    "hpob-5965-145878": 10,
+    "hpob-7609-3903": 9,
+    "hpob-5965-49": 10,
     "hpob-5971-10093": 16,
     "sklearn-svm-digits": 4,
-    "sklearn-boosting-wine": 5,
+    "sklearn-boosting-diabetes": 5,
 }
 RATES = {
     "pes": 0.9,
@@ -130,25 +132,46 @@ def run(
     values: Sequence[float],
     *,
     first: int = 1,
-    regret: Sequence[float] | None = None,
-    seconds: Sequence[Sequence[float]] | None = None,
-) -> Run:
-    """A run with these values after `first`, `first + 1`, ... observations."""
-    n = len(values)
-    return Run(
-        problem=problem,
-        method=method,
-        seed=seed,
-        d=1,
-        noise_sd=0.0,
-        threads="1",
-        iteration=np.arange(first, first + n),
-        value=np.array(values, dtype=np.float64),
-        regret=np.full(n, np.nan) if regret is None else np.array(regret, dtype=np.float64),
-        seconds=np.full((n, 3), np.nan) if seconds is None else np.array(seconds),
+    regret: Sequence[float] | float = math.nan,
+    fit: Sequence[float] | float = math.nan,
+    **columns: object,
+) -> pd.DataFrame:
+    """A run with these values after `first`, `first + 1`, ... observations; searching is free."""
+    search = 0.0 * np.array(fit)
+    return pd.DataFrame(
+        {
+            "problem": problem,
+            "method": method,
+            "seed": seed,
+            "d": 1,
+            "iteration": range(first, first + len(values)),
+            "value": [float(value) for value in values],
+            "regret": regret,
+            "threads": "1",
+            "fit_seconds": fit,
+            "search_seconds": search,
+            "recommend_seconds": search,
+            **columns,
+        }
     )
 
 
-def results(*runs: Run) -> Results:
+def results(*runs: pd.DataFrame) -> Results:
     """A sweep with these runs."""
-    return Results(runs=runs)
+    return Results(arrange(pd.concat(runs, ignore_index=True)))
+
+
+def curve(
+    panel: str, method: str, start: float, end: float, n: int = 10, error: float = 0.1
+) -> pd.DataFrame:
+    """A straight curve after 1 to n observations."""
+    return pd.DataFrame(
+        {
+            "panel": panel,
+            "method": method,
+            "iteration": range(1, n + 1),
+            "mean": np.linspace(start, end, n),
+            "standard_error": error,
+            "samples": 30.0,
+        }
+    )

@@ -1,18 +1,18 @@
 from amortes.bench.report.coverage import coverage_section, coverage_table, missing
-from amortes.bench.report.study import Study
+from amortes.bench.report.parts import Study
 from tests.bench.report.fake import results, run
 
 SWEEP = results(
     *(run("branin", "jes", seed, [0.0] * n) for seed, n in ((0, 5), (1, 5), (2, 9))),
     run("branin", "fb-jes", 0, [0.0] * 3),
-    *(run(f"hpob-5527-{task}", "jes", seed, [0.0] * 4) for task in (1, 2) for seed in (0, 1)),
+    *(run(f"hpob-5527-{task}", "jes", seed, [0.0] * 4) for task in (31, 9914) for seed in (0, 1)),
 )
 
 
 def test_the_table() -> None:
     table = coverage_table(SWEEP)
-    assert table.columns == ["problem", "amortes JES", "fully Bayesian GP JES"]
-    assert table.rows == [
+    assert [*table.cells] == ["problem", "amortes JES", "fully Bayesian GP JES"]
+    assert table.cells.to_numpy().tolist() == [
         ["Branin, 2-D", "3 × 5-9", "1 × 3"],
         ["HPO-B 5527, 8-D", "2 × 2 × 4", ""],
     ]
@@ -25,7 +25,7 @@ def test_what_is_missing_is_said() -> None:
     assert "HPO-B: no runs on HPO-B 5891" in found
     assert "No runs with another noise" in found
     assert "Methods without any run: amortes PES, amortes MES, amortes EI" in found
-    assert "fully Bayesian GP JES: not run on hpob-5527-1; hpob-5527-2." in found
+    assert "fully Bayesian GP JES: not run on hpob-5527-31; hpob-5527-9914." in found
     assert "fully Bayesian GP JES: fewer seeds than others on Branin, 2-D (1 of 3)." in found
 
 

@@ -1,12 +1,12 @@
 import math
 
-import numpy as np
+import pandas as pd
 import pytest
 
 from amortes.bench.report.families import BUDGETS, families_section, regrets
-from amortes.bench.report.results import Results, Run
-from amortes.bench.report.study import Study
-from tests.bench.report.fake import run
+from amortes.bench.report.parts import Study
+from amortes.bench.report.results import Results
+from tests.bench.report.fake import results, run
 
 
 def flat(
@@ -17,11 +17,11 @@ def flat(
     *,
     noise_sd: float = 0.0,
     start: float = -1.0,
-) -> Run:
+) -> pd.DataFrame:
     """A run that has `start` first and `value` from the second observation on; the best is 0."""
     values = [start, *[value] * 40]
-    made = run(problem, method, seed, values, regret=[-v for v in values])
-    return Run(**{**vars(made), "noise_sd": noise_sd})
+    regret = [-v for v in values]
+    return run(problem, method, seed, values, regret=regret, noise_sd=noise_sd)
 
 
 LEVY, CAR, WINE = "classic-levy5", "lcbench-car", "sklearn-mlp-wine"
@@ -29,8 +29,8 @@ LEVY, CAR, WINE = "classic-levy5", "lcbench-car", "sklearn-mlp-wine"
 
 def example() -> Study:
     return Study(
-        Results(
-            runs=[
+        results(
+            *[
                 *(flat(LEVY, "jes", s, -0.01) for s in (0, 1)),
                 *(flat(LEVY, "botorch", s, -0.1) for s in (0, 1)),
                 *(flat(LEVY, "random", s, -0.5) for s in (0, 1)),
@@ -62,24 +62,24 @@ def test_ranks_and_floored_log_regret_of_common_cells() -> None:
 def test_tables_by_family() -> None:
     section = families_section(example())
     ranks, differences, wins = section.tables
-    assert ranks.columns == [
+    assert [*ranks.cells] == [
         "method",
         "classic (2 problems; n = 20 / 40)",
         "lcbench (1 problem; n = 20 / 40)",
         "all (3 problems; n = 20 / 40)",
     ]
-    by_method = {row[0]: row[1:] for row in ranks.rows}
+    by_method = {row[0]: [*row[1:]] for row in ranks.cells.to_numpy().tolist()}
     # levy5: 1, 2, 3; levy8: 1.5, 1.5, 3; car: 2.5, 1, 2.5; families count the same.
     assert by_method["BoTorch"] == ["1.8 / 1.8", "1.0 / 1.0", "1.4 / 1.4"]
     assert by_method["amortes JES"] == ["1.2 / 1.2", "2.5 / 2.5", "1.9 / 1.9"]
-    assert [row[0] for row in ranks.rows] == ["BoTorch", "amortes JES", "random search"]
-    assert list(differences.columns) == ["family", "n", "BoTorch", "random search"]
-    cells = {(row[0], row[1]): row[2:] for row in differences.rows}
+    assert ranks.cells["method"].tolist() == ["BoTorch", "amortes JES", "random search"]
+    assert [*differences.cells] == ["family", "n", "BoTorch", "random search"]
+    cells = {(row[0], row[1]): row[2:] for row in differences.cells.to_numpy().tolist()}
     # levy5: 1; levy8: 0; mean and standard error over both.
     assert cells["classic", "20"][0] == "0.50 ± 0.50"
     assert cells["lcbench", "20"] == ["-3.00", "0.00"]
     assert cells["all", "40"][0] == "-1.25 ± 0.25"
-    cells = {(row[0], row[1]): row[2:] for row in wins.rows}
+    cells = {(row[0], row[1]): row[2:] for row in wins.cells.to_numpy().tolist()}
     assert cells["classic", "20"] == ["75%", "100%"]
     assert cells["lcbench", "20"] == ["0%", "50%"]
 
@@ -87,8 +87,7 @@ def test_tables_by_family() -> None:
 def test_simple_regret_counts_without_noise_and_inference_regret_with_it() -> None:
     def with_simple(noise_sd: float) -> Results:
         runs = [flat(LEVY, m, 0, v, noise_sd=noise_sd) for m, v in (("jes", -0.1), ("hebo", -0.2))]
-        simple = np.array([-1.0, *[-0.01] * 40])
-        return Results(runs=[Run(**{**vars(one), "simple": simple}) for one in runs])
+        return results(*(one.assign(simple_value=[-1.0, *[-0.01] * 40]) for one in runs))
 
     plain = regrets(with_simple(0.0)).query("n == 20").set_index("method")["log_regret"]
     assert plain.tolist() == pytest.approx([-2.0, -2.0])
@@ -102,7 +101,7 @@ def test_an_unknown_best_value_is_the_best_in_the_results() -> None:
         run(WINE, method, 0, [-2.0, *[value] * 30])
         for method, value in (("jes", -1.5), ("random", -1.9))
     ]
-    table = regrets(Results(runs=runs)).query("n == 20").set_index("method")["log_regret"]
+    table = regrets(results(*runs)).query("n == 20").set_index("method")["log_regret"]
     # The first points leave 0.5, of which a ten-thousandth is the floor.
     assert table["jes"] == pytest.approx(math.log10(0.5e-4))
     assert table["random"] == pytest.approx(math.log10(0.4))
@@ -110,6 +109,12 @@ def test_an_unknown_best_value_is_the_best_in_the_results() -> None:
 
 def test_short_runs_have_nothing() -> None:
     runs = [run(LEVY, method, 0, [-1.0, -0.5]) for method in ("jes", "random")]
-    section = families_section(Study(Results(runs=runs)))
+    section = families_section(Study(results(*runs)))
     assert section.empty
     assert "20 observations" in section.notes[0]
+
+
+def test_the_reference_is_the_default_policy() -> None:
+    runs = [run(LEVY, method, 0, [-2.0, *[-1.0] * 30]) for method in ("jes", "auto", "random")]
+    _, differences, _ = families_section(Study(results(*runs))).tables
+    assert differences.heading.startswith("log10 regret minus that of amortes auto")

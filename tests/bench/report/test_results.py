@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from amortes.bench.report.results import load_results
+from amortes.bench.report.results import FLOOR, load_results
 from amortes.errors import FileError
-from tests.bench.report.fake import run, write_sweep
+from tests.bench.report.fake import results, run, write_sweep
 
 HEADER = "problem,d,method,seed,iteration,value,regret\n"
 
@@ -21,33 +21,30 @@ def write(folder: Path, text: str) -> Path:
 
 def test_a_sweep(tmp_path: Path) -> None:
     write_sweep(tmp_path, problems=["branin", "lcbench-Fashion-MNIST"], methods=["jes", "random"])
-    results = load_results(tmp_path)
-    assert results.problems == ["branin", "lcbench-fashionmnist"]
-    assert results.methods == ["jes", "random"]
-    assert results.on("branin") == ["jes", "random"]
-    assert sorted(results.seeds("branin", "jes")) == [0, 1, 2]
-    assert results.seeds("branin", "mes") == {}
-    one = results.seeds("branin", "jes")[0]
-    assert (one.d, one.noise_sd, one.threads, one.last) == (2, 0.316, "1", 30)
-    assert one.iteration.tolist() == list(range(2, 31))
-    np.testing.assert_allclose(one.value + one.regret, 1.0)
-    assert one.seconds.shape == (29, 3)
-    assert results.versions == ["0.1.0"]
-    assert results.commits == ["0123456789abcdef"]
-    assert [environment["python"] for environment in results.environments] == ["3.11"]
-    assert load_results(tmp_path / "results.csv").problems == results.problems
+    found = load_results(tmp_path)
+    assert found.problems == ["branin", "lcbench-fashion-mnist"]
+    assert found.methods == ["jes", "random"]
+    ends = found.runs[["problem", "method", "seed"]].to_numpy().tolist()
+    assert ends[:4] == [["branin", "jes", seed] for seed in range(3)] + [["branin", "random", 0]]
+    one = found.rows.query("problem == 'branin' and method == 'jes' and seed == 0")
+    assert one["iteration"].tolist() == list(range(2, 31))
+    assert set(zip(one["d"], one["noise_sd"], one["threads"], strict=True)) == {(2, 0.316, "1")}
+    np.testing.assert_allclose(one["value"] + one["regret"], 1.0)
+    np.testing.assert_allclose(one["metric"], np.log10(one["regret"]))
+    assert found.versions == ["0.1.0"]
+    assert found.commits == ["0123456789abcdef"]
+    assert [environment["python"] for environment in found.environments] == ["3.11"]
+    assert load_results(tmp_path / "results.csv").problems == found.problems
 
 
 def test_several_sweeps_are_one(tmp_path: Path) -> None:
     write_sweep(tmp_path / "a", problems=["branin"], methods=["jes"])
     write_sweep(tmp_path / "b", problems=["branin", "ackley5"], methods=["random"], seeds=2)
-    results = load_results(tmp_path / "a", tmp_path / "b" / "results.csv")
-    assert {p: results.on(p) for p in results.problems} == {
-        "branin": ["jes", "random"],
-        "ackley5": ["random"],
-    }
-    assert len(results.environments) == 2
-    assert results.notes == []
+    found = load_results(tmp_path / "a", tmp_path / "b" / "results.csv")
+    pairs = found.runs[["problem", "method"]].drop_duplicates().to_numpy().tolist()
+    assert pairs == [["branin", "jes"], ["branin", "random"], ["ackley5", "random"]]
+    assert len(found.environments) == 2
+    assert found.notes == []
     write(tmp_path, HEADER)
     with pytest.raises(FileError, match="no results"):
         load_results(tmp_path / "a", tmp_path)
@@ -60,14 +57,13 @@ def test_the_run_of_the_last_sweep_counts_as_a_whole(tmp_path: Path, first: int,
     b = write_sweep(tmp_path / "b", problems=["branin"], methods=one, seeds=2, iterations=last)
     text = (b / "results.csv").read_text().replace("0.1.0,0123456789abcdef", "0.2.0,later")
     (b / "results.csv").write_text(text.replace("branin,2,0.316", "branin,2,0.5"))
-    results = load_results(a, b)
-    assert len(results.runs) == 2 * 3
-    lasts = {seed: run.last for seed, run in results.seeds("branin", "jes").items()}
-    assert lasts == {0: last, 1: last, 2: first}
-    noises = {seed: run.noise_sd for seed, run in results.seeds("branin", "jes").items()}
-    assert noises == {0: 0.5, 1: 0.5, 2: 0.316}
-    assert results.versions == ["0.1.0", "0.2.0"]
-    (note,) = results.notes
+    found = load_results(a, b)
+    assert len(found.runs) == 2 * 3
+    runs = found.runs[found.runs["method"] == "jes"].set_index("seed")
+    assert runs["iteration"].to_dict() == {0: last, 1: last, 2: first}
+    assert runs["noise_sd"].to_dict() == {0: 0.5, 1: 0.5, 2: 0.316}
+    assert found.versions == ["0.1.0", "0.2.0"]
+    (note,) = found.notes
     assert note.endswith("the same problem, method and seed: 2 runs.")
     assert load_results(b, b).commits == ["later"]
 
@@ -77,9 +73,9 @@ def test_replaced_runs_leave_no_trace_of_their_weights(tmp_path: Path) -> None:
     for digest in ("old", "new"):
         (tmp_path / digest).mkdir()
         write(tmp_path / digest, f"{header}branin,2,jes,0,2,1,1,{digest}\n")
-    results = load_results(tmp_path / "old", tmp_path / "new")
-    assert results.weights == {"jes": ["new"]}
-    assert len(results.notes) == 1
+    found = load_results(tmp_path / "old", tmp_path / "new")
+    assert found.weights == {"jes": ["new"]}
+    assert len(found.notes) == 1
 
 
 def test_a_sweep_that_is_not_finished(tmp_path: Path) -> None:
@@ -90,9 +86,8 @@ def test_a_sweep_that_is_not_finished(tmp_path: Path) -> None:
         runs.mkdir(exist_ok=True)
         (runs / f"branin__jes__{seed}.csv").write_text(text)
     write(tmp_path, HEADER + "branin,2,jes,0,2,1,1\n")  # an older one
-    results = load_results(tmp_path)
-    assert sorted(results.seeds("branin", "jes")) == [0, 1]
-    assert results.seeds("branin", "jes")[0].last == 30
+    found = load_results(tmp_path)
+    assert found.runs[["seed", "iteration"]].to_numpy().tolist() == [[0, 30], [1, 30]]
 
 
 def test_rows_out_of_order_repeated_and_unfinished(tmp_path: Path) -> None:
@@ -101,30 +96,33 @@ def test_rows_out_of_order_repeated_and_unfinished(tmp_path: Path) -> None:
         HEADER + "branin,2,jes,0,3,1.5,0.5\nbranin,2,jes,0,2,1,1\nbranin,2,jes,0,3,1.6,0.4\n"
         "branin,2,jes,0,4,,\n",
     )
-    results = load_results(path)
-    (one,) = results.runs
-    assert one.iteration.tolist() == [2, 3]
-    assert one.value.tolist() == [1.0, 1.6]
-    assert len(results.notes) == 2
-    assert np.isnan(one.seconds).all()
-    assert results.environments == []
+    found = load_results(path)
+    assert found.rows[["iteration", "value"]].to_numpy().tolist() == [[2, 1.0], [3, 1.6]]
+    assert len(found.notes) == 2
+    assert found.rows["fit_seconds"].isna().all()
+    assert found.environments == []
 
 
 def test_weights(tmp_path: Path) -> None:
     header = HEADER.replace("\n", ",weights\n")
     rows = [("jes", 0, "0a"), ("jes", 1, "0b"), ("mes", 0, "0a"), ("random", 0, "")]
     lines = [f"branin,2,{method},{seed},2,1,1,{digest}\n" for method, seed, digest in rows]
-    results = load_results(write(tmp_path, header + "".join(lines)))
-    assert results.weights == {"jes": ["0a", "0b"], "mes": ["0a"]}
-    assert results.notes == ["jes: its runs were made with different weights (0a, 0b)."]
+    found = load_results(write(tmp_path, header + "".join(lines)))
+    assert found.weights == {"jes": ["0a", "0b"], "mes": ["0a"]}
+    assert found.notes == ["jes: its runs were made with different weights (0a, 0b)."]
 
 
-def test_scores() -> None:
-    one = run("branin", "jes", 0, [1.0, 2.0], first=3)
-    assert one.score_at(4) == 2.0
-    assert math.isnan(one.score_at(5))
-    other = run("branin", "jes", 0, [math.nan] * 2, regret=[3.0, 1.0])
-    assert other.score.tolist() == [-3.0, -1.0]
+def test_scores_and_metrics() -> None:
+    runs = [
+        run("branin", "jes", 0, [1.0, 2.0], first=3, regret=[0.1, 0.0]),
+        run("branin", "mes", 0, [math.nan] * 2, first=3, regret=[3.0, 1.0]),
+        run("lcbench-car", "jes", 0, [80.0], regret=3.0),
+    ]
+    sweep = results(*runs)
+    assert sweep.scores.loc["branin"].to_numpy().tolist() == [[1.0, -3.0], [2.0, -1.0]]
+    metric = sweep.rows.set_index(["problem", "method"])["metric"]
+    assert metric["branin", "jes"].tolist() == [-1.0, math.log10(FLOOR)]
+    assert metric["lcbench-car", "jes"] == 80.0
 
 
 def test_failures_are_told(sweep: Path) -> None:
@@ -136,8 +134,8 @@ def test_a_folder_with_two_files_is_told_once(sweep: Path, tmp_path: Path) -> No
     files = [tmp_path / "two" / name for name in ("a.csv", "b.csv")]
     for file in files:
         shutil.copy(sweep / "results.csv", file)
-    results = load_results(*files, Path(os.path.relpath(files[0])))
-    assert len(results.environments) == len(results.failures) == 1
+    found = load_results(*files, Path(os.path.relpath(files[0])))
+    assert len(found.environments) == len(found.failures) == 1
 
 
 @pytest.mark.parametrize(

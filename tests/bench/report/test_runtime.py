@@ -1,75 +1,87 @@
+import pandas as pd
 import pytest
 
-from amortes.bench.report.results import Run
-from amortes.bench.report.runtime import panels, speed_up, speed_ups, timing
+from amortes.bench.report.parts import Study
+from amortes.bench.report.runtime import mean_times, runtime_section, speed_ups, timed_rows
 from tests.bench.report.fake import results, run
 
-OURS = run("branin", "jes", 0, [0] * 3, seconds=[(1, 2, 9), (1, 2, 9), (4, 8, 9)])
-THEIRS = run("branin", "fb-jes", 0, [0] * 2, seconds=[(10, 20, 0), (20, 10, 0)])
+OURS = run("branin", "jes", 0, [0] * 3, fit=[1, 1, 4], search_seconds=[2, 2, 8])
+THEIRS = run("branin", "fb-jes", 0, [0] * 2, fit=[10, 20], search_seconds=[20, 10])
+
+
+def compared(*runs: pd.DataFrame) -> dict[tuple[str, str], tuple[float, int]]:
+    """The factor and the last iteration by both methods."""
+    found = speed_ups(timed_rows(results(*runs)))
+    numbers = zip(found["factor"], found["iteration"], strict=True)
+    return dict(zip(zip(found["ours"], found["theirs"], strict=True), numbers, strict=True))
 
 
 def test_means_and_total() -> None:
-    found = timing(results(OURS), "jes", ["branin"])
-    assert found is not None
-    assert (found.fit, found.search, found.recommend, found.iterations) == (2.0, 4.0, 9.0, 3)
-    assert found.total == 6.0
-    assert timing(results(OURS), "mes", ["branin"]) is None
-    assert timing(results(run("branin", "jes", 0, [0.0])), "jes", ["branin"]) is None
+    (row,) = mean_times(timed_rows(results(OURS))).to_dict("records")
+    assert (row["fit"], row["search"], row["total"], row["iterations"]) == (2.0, 4.0, 6.0, 3)
+    assert timed_rows(results(run("branin", "jes", 0, [0.0]))).empty
 
 
 def test_the_same_iterations_are_compared() -> None:
-    one = speed_up(results(OURS, THEIRS), "branin", "jes", "fb-jes")
-    assert one is not None
-    assert one.last == 2
-    assert one.our_time.total == 3.0
-    assert one.factor == 10.0
+    assert compared(OURS, THEIRS) == {("jes", "fb-jes"): (10.0, 2)}
 
 
-def test_the_same_tasks_are_compared() -> None:
-    sweep = results(
-        run("hpob-5527-1", "jes", 0, [0.0], seconds=[(1, 0, 0)]),
-        run("hpob-5527-2", "jes", 0, [0.0], seconds=[(99, 0, 0)]),
-        run("hpob-5527-1", "map-jes", 0, [0.0], seconds=[(5, 0, 0)]),
-    )
-    assert panels(sweep) == {"hpob-5527": ["hpob-5527-1", "hpob-5527-2"]}
-    one = speed_up(sweep, "hpob-5527", "jes", "map-jes")
-    assert one is not None
-    assert one.factor == pytest.approx(5.0)
-    assert speed_up(sweep, "hpob-5527", "jes", "fb-jes") is None
+def test_tasks_seeds_and_iterations_are_compared_one_by_one() -> None:
+    def timed(task: int, method: str, seed: int, *fits: float) -> pd.DataFrame:
+        return run(f"hpob-5527-{task}", method, seed, [0.0] * len(fits), fit=fits)
 
-
-def test_iterations_and_seeds_are_compared_task_by_task() -> None:
-    def timed(task: int, method: str, seed: int, *fits: float) -> Run:
-        return run(
-            f"hpob-5527-{task}", method, seed, [0.0] * len(fits), seconds=[(s, 0, 0) for s in fits]
+    found = speed_ups(
+        timed_rows(
+            results(
+                timed(31, "jes", 0, 1, 3, 90),  # of this task, the rival has two iterations
+                timed(31, "fb-jes", 0, 10, 30),
+                timed(9914, "jes", 0, 2),
+                timed(9914, "fb-jes", 0, 20, 900, 900),
+                timed(9914, "jes", 1, 70),  # a seed of one method
+                timed(9914, "fb-jes", 2, 700),
+            )
         )
-
-    sweep = results(
-        timed(1, "jes", 0, 1, 3, 90),  # of this task, the rival has two iterations
-        timed(1, "fb-jes", 0, 10, 30),
-        timed(2, "jes", 0, 2),
-        timed(2, "fb-jes", 0, 20, 900, 900),
-        timed(2, "jes", 1, 70),  # a seed of one method
-        timed(2, "fb-jes", 2, 700),
     )
-    one = speed_up(sweep, "hpob-5527", "jes", "fb-jes")
-    assert one is not None
-    assert (one.our_time.total, one.their_time.total) == (2.0, 20.0)
-    assert (one.our_time.iterations, one.their_time.iterations, one.last) == (3, 3, 2)
-
-
-def test_nothing_in_common_is_no_comparison() -> None:
-    other = run("branin", "fb-jes", 1, [0.0], seconds=[(1, 1, 0)])
-    untimed = run("branin", "map-jes", 0, [0.0])
-    for theirs in ("fb-jes", "map-jes"):
-        assert speed_up(results(OURS, other, untimed), "branin", "jes", theirs) is None
+    (row,) = found.to_dict("records")
+    assert (row["total_ours"], row["total_theirs"], row["iteration"]) == (2.0, 20.0, 2)
+    assert (row["panel"], row["factor"]) == ("hpob-5527", pytest.approx(10.0))
 
 
 def test_rivals() -> None:
-    logei = run("branin", "map-logei", 0, [0.0], seconds=[(1, 1, 0)])
-    other = run("branin", "jes@x", 0, [0.0], seconds=[(1, 1, 0)])
-    found = speed_ups(results(OURS, THEIRS, logei, other))
-    assert [(one.ours, one.theirs, one.model) for one in found] == [
-        ("jes", "fb-jes", "fb"),
-        ("jes", "map-logei", "map"),
+    logei = run("branin", "map-logei", 0, [0.0], fit=6)
+    other = run("branin", "jes@x", 0, [0.0], fit=1)
+    untimed = run("branin", "map-jes", 0, [0.0])
+    later = run("branin", "fb-jes", 1, [0.0], fit=1)
+    found = compared(OURS, later, logei, other, untimed)
+    assert found == {("jes", "map-logei"): (2.0, 1)}
+
+
+def test_speed_ups_are_a_table_of_problems_and_acquisitions() -> None:
+    seconds = {"jes": 1.0, "mes": 2.0, "fb-jes": 30.0, "map-logei": 4.0}
+    runs = [run("branin", m, 0, [0.0], fit=s) for m, s in seconds.items()]
+    runs += [run("ackley5", m, 0, [0.0], fit=1) for m in ("mes", "map-logei")]
+    table = runtime_section(Study(results(*runs))).tables[0]
+    assert [*table.cells] == [
+        *("problem", "MES against MAP GP LogEI", "JES against fully Bayesian GP"),
+        "JES against MAP GP LogEI",
     ]
+    assert table.cells.to_numpy().tolist() == [
+        ["Branin, 2-D", "2.0×", "30×", "4.0×"],
+        ["Ackley, 5-D", "1.0×", "", ""],
+    ]
+
+
+def test_times_may_come_from_a_sweep_of_their_own() -> None:
+    fast, slow = (results(run("branin", "jes", 0, [0.0], fit=s)) for s in (1, 7))
+    for study in (Study(slow, timed=fast), Study(fast)):
+        (drawing,) = runtime_section(study).drawings
+        assert drawing.data["total"].tolist() == [1.0]
+
+
+def test_threads_that_differ_are_pointed_out() -> None:
+    runs = [run("branin", m, 0, [0.0], fit=1, threads=n) for m, n in (("jes", "1"), ("mes", "4"))]
+    assert (
+        "not comparable between them: 1: jes; 4: mes"
+        in runtime_section(Study(results(*runs))).notes[0]
+    )
+    assert runtime_section(Study(results(runs[0]))).notes == ["Threads per run: 1."]

@@ -1,38 +1,31 @@
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
-from amortes.bench.report.curves import Curve
+from amortes.bench.report.parts import Study, records
 from amortes.bench.report.published import Published, load_published
-from amortes.bench.report.results import Run
-from amortes.bench.report.standings import PAIRED, WELCH, Standing, standings, tallies
-from amortes.bench.report.study import Study
-from tests.bench.report.fake import results, run
+from amortes.bench.report.standings import PAIRED, WELCH, standings, standings_section, tallies
+from tests.bench.report.fake import curve, results, run
 
 
-def curve(mean: float, error: float, last: int = 3, seeds: float = 30.0) -> Curve:
-    steps = np.arange(1, last + 1)
-    return Curve(
-        iteration=steps,
-        mean=np.full(last, mean),
-        error=np.full(last, error),
-        count=np.full(last, seeds),
-    )
+def flat(problem: str, method: str, mean: float, error: float = 0.1, last: int = 3) -> pd.DataFrame:
+    return curve(problem, method, mean, mean, last, error)
 
 
-def runs(problem: str, method: str, ends: Mapping[int, float], last: int = 3) -> list[Run]:
+def runs(problem: str, method: str, ends: Mapping[int, float], last: int = 3) -> list[pd.DataFrame]:
     """A run for each seed, with this log10 regret or accuracy at the end, and worse before."""
-    accuracy = problem.startswith("lcbench")
     return [
         run(
             problem,
             method,
             seed,
             [0.0] * (last - 1) + [end],
-            regret=None if accuracy else [99.0] * (last - 1) + [10**end],
+            regret=[99.0] * (last - 1) + [10 ** min(end, 9.0)],
         )
         for seed, end in ends.items()
     ]
@@ -42,8 +35,8 @@ def seeds(*ends: float) -> dict[int, float]:
     return dict(enumerate(ends))
 
 
-def only(found: Sequence[Standing]) -> Standing:
-    (one,) = found
+def only(found: pd.DataFrame) -> Any:
+    (one,) = records(found)
     return one
 
 
@@ -57,12 +50,15 @@ def test_verdicts() -> None:
             *runs("lcbench-car", "map-jes", seeds(82.0, 83.1, 83.9)),
         ),
         Published(
-            curves={
-                "branin": {"paper:jes": curve(1.0, 0.1, last=5), "paper:jes@uniform": curve(9, 1)}
-            }
+            pd.concat(
+                [
+                    flat("branin", "paper:jes", 1.0, last=5),
+                    flat("branin", "paper:jes@uniform", 9.0, 1.0),
+                ]
+            )
         ),
     )
-    found = {(one.problem, one.theirs): one for one in standings(study)}
+    found = {(one.problem, one.theirs): one for one in records(standings(study))}
     assert set(found) == {
         ("branin", "fb-jes"),
         ("branin", "paper:jes"),
@@ -72,8 +68,8 @@ def test_verdicts() -> None:
     assert level.gain == pytest.approx(0.1)  # lower regret is better
     assert level.verdict == "level"
     better = found["branin", "paper:jes"]
-    assert (better.iteration, better.our.seeds, better.their.seeds) == (3, 3, 30)
-    assert better.error == pytest.approx(math.hypot(better.our.error, 0.1))
+    assert (better.iteration, better.seeds) == (3, 3)
+    assert better.error == pytest.approx(math.hypot(better.our_error, 0.1))
     assert better.verdict == "better"
     worse = found["lcbench-car", "map-jes"]
     assert worse.gain == pytest.approx(-2.0)  # higher accuracy is better
@@ -91,10 +87,11 @@ def test_methods_run_here_are_compared_on_common_seeds_by_a_paired_test() -> Non
         )
     )
     one = only(standings(study))
-    assert one.our == pytest.approx((common.mean(), stats.sem(common), 4))
-    assert one.their == pytest.approx((theirs.mean(), stats.sem(theirs), 4))
+    ours = (one.our_mean, one.our_error, one.seeds)
+    assert ours == pytest.approx((common.mean(), stats.sem(common), 4))
+    assert (one.their_mean, one.their_error) == pytest.approx((theirs.mean(), stats.sem(theirs)))
     expected = stats.ttest_rel(theirs, common)
-    assert one.t == pytest.approx(expected.statistic)
+    assert one.gain / one.error == pytest.approx(expected.statistic)
     assert one.gain - one.clear * one.error == pytest.approx(expected.confidence_interval().low)
     assert one.verdict == "better"  # which takes pairs
     assert stats.ttest_ind(theirs, common, equal_var=False).pvalue > 0.05
@@ -107,7 +104,7 @@ def test_few_seeds_need_a_larger_difference(n: int, verdict: str) -> None:
         results(*runs("branin", "jes", seeds(*gaps)), *runs("branin", "fb-jes", seeds(*[0.0] * n)))
     )
     one = only(standings(study))
-    assert abs(one.t) > 2.5
+    assert abs(one.gain / one.error) > 2.5
     assert one.verdict == verdict
 
 
@@ -121,8 +118,8 @@ def test_runs_of_different_length_are_compared_where_the_shortest_ends() -> None
     )
     one = only(standings(study))
     assert one.iteration == 3
-    assert one.our.mean == pytest.approx(-1.25)
-    assert one.their.mean == pytest.approx(math.log10(99.0))
+    assert one.our_mean == pytest.approx(-1.25)
+    assert one.their_mean == pytest.approx(math.log10(99.0))
 
 
 def test_nothing_in_common_is_no_comparison() -> None:
@@ -131,25 +128,25 @@ def test_nothing_in_common_is_no_comparison() -> None:
             *runs("branin", "jes", {0: -1.0}),
             *runs("branin", "fb-jes", {1: -1.0}),
             *runs("ackley5", "mes", {0: -1.0}),
-            run("ackley5", "fb-mes", 0, [0.0], first=9, regret=[1.0]),
+            run("ackley5", "fb-mes", 0, [0.0], first=9, regret=1.0),
         )
     )
-    assert standings(study) == []
+    assert standings(study).empty
 
 
 def test_published_curves_have_thirty_seeds_and_meet_all_of_ours() -> None:
     published = load_published()
-    theirs = published.curves["branin"]["paper:jes"]
-    ends = float(theirs.mean[2]) + 0.2 + 0.3 * np.random.default_rng(0).normal(size=12)
+    theirs = published.curves.query("panel == 'branin' and method == 'paper:jes'")["mean"]
+    ends = theirs.iloc[2] + 0.2 + 0.3 * np.random.default_rng(0).normal(size=12)
     study = Study(results(*runs("branin", "jes", seeds(*ends))), published)
-    one = {one.theirs: one for one in standings(study)}["paper:jes"]
-    assert one.our.seeds == 12
+    one = {one.theirs: one for one in records(standings(study))}["paper:jes"]
+    assert one.seeds == 12
     expected = stats.ttest_ind_from_stats(
-        *(one.our.mean, one.our.error * math.sqrt(12), 12),
-        *(one.their.mean, one.their.error * math.sqrt(30), 30),
+        *(one.our_mean, one.our_error * math.sqrt(12), 12),
+        *(one.their_mean, one.their_error * math.sqrt(30), 30),
         equal_var=False,
     )
-    assert one.t == pytest.approx(-expected.statistic)
+    assert one.gain / one.error == pytest.approx(-expected.statistic)
     assert one.verdict == ("worse" if expected.pvalue < 0.05 else "level")
     assert one.clear < 2.2
 
@@ -198,16 +195,20 @@ def test_counts_by_rival_and_family_with_the_baseline() -> None:
             *runs("lcbench-higgs", "map-logei", bad),
         ),
         Published(
-            curves={
-                "branin": {"paper:jes": curve(0.0, 0.1), "paper:ei": curve(0.0, 0.1)},
-                "hartmann4": {"paper:ei": curve(-2.1, 0.1)},
-                "hartmann4-noise0.5": {"paper:jes": curve(0.0, 0.1)},
-                "lcbench-car": {"paper:jes": curve(80.0, 0.1), "paper:ei": curve(80.0, 0.1)},
-                "lcbench-higgs": {"paper:ei": curve(80.0, 0.1)},
-            }
+            pd.concat(
+                [
+                    flat("branin", "paper:jes", 0.0),
+                    flat("branin", "paper:ei", 0.0),
+                    flat("hartmann4", "paper:ei", -2.1),
+                    flat("hartmann4-noise0.5", "paper:jes", 0.0),
+                    flat("lcbench-car", "paper:jes", 80.0),
+                    flat("lcbench-car", "paper:ei", 80.0),
+                    flat("lcbench-higgs", "paper:ei", 80.0),
+                ]
+            )
         ),
     )
-    found = [(t.model, t.family, t.test, t.ours, t.ei, t.baseline) for t in tallies(study)]
+    found = [*tallies(study).itertuples(index=False, name=None)]
     assert found == [
         ("map", "synthetic", PAIRED, "0 : 0 : 1", "0 : 0 : 1", ""),
         ("map", "lcbench", PAIRED, "0 : 1 : 0", "0 : 1 : 0", ""),
@@ -215,3 +216,22 @@ def test_counts_by_rival_and_family_with_the_baseline() -> None:
         ("paper", "noise", WELCH, "1 : 0 : 0", "", ""),
         ("paper", "lcbench", WELCH, "2 : 0 : 0", "1 : 0 : 0", "1 : 0 : 1"),
     ]
+
+
+def test_the_section_reaches_the_paper(study: Study) -> None:
+    counts, here, published = standings_section(study).tables
+    names = [counts.name, here.name, published.name]
+    assert names == ["standings-counts", "common-seeds", "standings"]
+    assert set(here.cells["rival"]) == {"fully Bayesian GP", "MAP GP"}
+    assert set(published.cells["rival"]) == {"published α-PFN", "published fully Bayesian GP"}
+    assert counts.cells.columns[-1] == "MAP GP LogEI run here"
+
+
+def test_common_seeds_have_paired_gains() -> None:
+    found = [
+        *runs("branin", "logei", seeds(-1.0, -2.0, -6.0), last=1),
+        *runs("branin", "fb-ei", seeds(-0.5, -1.3), last=1),
+    ]
+    _, table = standings_section(Study(results(*found))).tables
+    cells = "Branin, 2-D|LogEI|fully Bayesian GP|1|2|-1.50 ± 0.50|-0.90 ± 0.40|+0.60 ± 0.10|level"
+    assert table.cells.to_numpy().tolist() == [cells.split("|")]

@@ -1,41 +1,17 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
-from amortes.bench.report.statistics import (
-    FLOOR,
-    bootstrap,
-    log_regret,
-    mean_and_error,
-    student,
-    welch,
-    wilson,
-    win_points,
-)
+from amortes.bench.report.statistics import bootstrap, student, welch, with_rates
 
 
-def test_regrets_are_floored_before_the_logarithm() -> None:
-    found = log_regret(np.array([1.0, 0.01, 0.0, -1e-7, math.nan]))
-    floor = math.log10(FLOOR)
-    np.testing.assert_allclose(found, [0.0, -2.0, floor, floor, math.nan])
-
-
-def test_mean_and_standard_error_agree_with_scipy() -> None:
-    samples = np.random.default_rng(0).normal(size=(7, 4))
-    mean, error, count = mean_and_error(samples)
-    np.testing.assert_allclose(mean, samples.mean(0))
-    np.testing.assert_allclose(error, stats.sem(samples))
-    assert count.tolist() == [7] * 4
-
-
-def test_gaps_are_left_out() -> None:
-    samples = np.array([[1.0, 2.0, math.nan], [3.0, math.nan, math.nan]])
-    mean, error, count = mean_and_error(samples)
-    np.testing.assert_array_equal(mean, [2.0, 2.0, math.nan])
-    np.testing.assert_array_equal(error, [1.0, math.nan, math.nan])
-    assert count.tolist() == [2, 1, 0]
+def wilson(points: float, n: int) -> tuple[float, float]:
+    (row,) = with_rates(pd.DataFrame({"points": [points], "pairs": [n]})).to_dict("records")
+    assert row["rate"] == points / n
+    return row["low"], row["high"]
 
 
 @pytest.mark.parametrize(("wins", "n"), [(0, 5), (3, 10), (29, 30), (30, 30), (1, 1)])
@@ -47,31 +23,19 @@ def test_wilson_agrees_with_scipy(wins: int, n: int) -> None:
 def test_ties_lie_between() -> None:
     below, tie, above = (wilson(points, 10) for points in (4.0, 4.5, 5.0))
     assert below < tie < above
-    assert wilson(0, 0) == (0.0, 1.0)
-
-
-def test_the_bootstrap_agrees_with_scipy() -> None:
-    rng = np.random.default_rng(1)
-    n = rng.integers(5, 40, size=12).astype(np.float64)
-    points = np.round(n * rng.random(12))
-
-    def rate(points: np.ndarray, n: np.ndarray, axis: int) -> np.ndarray:
-        found: np.ndarray = points.sum(axis) / n.sum(axis)
-        return found
-
-    expected = stats.bootstrap(
-        (points, n), rate, paired=True, method="percentile", vectorized=True, rng=2
-    ).confidence_interval
-    np.testing.assert_allclose(bootstrap(points, n), expected, atol=0.01)
-    assert bootstrap(points, n) == bootstrap(points, n)
 
 
 def test_the_bootstrap_is_wider_than_for_independent_pairs() -> None:
     """Half of the problems are always won, the others never: 400 pairs are but 10."""
-    points, n = np.array([40.0, 0.0] * 5), np.full(10, 40.0)
-    low, high = bootstrap(points, n)
+    clusters = pd.DataFrame({"points": [40.0, 0.0] * 5, "pairs": 40})
+    low, high = bootstrap(clusters)
     assert low < wilson(200, 400)[0] - 0.1
     assert high > wilson(200, 400)[1] + 0.1
+    # A draw has a binomial number of problems that are won.
+    assert (low, high) == pytest.approx(
+        stats.binom(10, 0.5).interval(0.95) / np.array(10.0), abs=0.01
+    )
+    assert bootstrap(clusters) == (low, high)
 
 
 @pytest.mark.parametrize("counts", [(3, 3), (3, 30), (10, 30), (2, 200)])
@@ -98,8 +62,3 @@ def test_student_agrees_with_scipy(n: int) -> None:
     low = samples.mean() - student(n - 1) * stats.sem(samples)
     assert low == pytest.approx(stats.ttest_1samp(samples, 0.0).confidence_interval().low)
     assert math.isnan(student(0))
-
-
-def test_points() -> None:
-    found = win_points(np.array([2.0, 1.0, 1.0]), np.array([1.0, 1.0, 2.0]))
-    assert found.tolist() == [1.0, 0.5, 0.0]

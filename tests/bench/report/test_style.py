@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.figure import Figure
 
+from amortes.bench.methods.registry import METHODS
 from amortes.bench.report.style import (
     COLOURS,
     LIGHT,
@@ -15,7 +16,6 @@ from amortes.bench.report.style import (
     svg_text,
     tidy,
 )
-from tests.bench.report.fake import RATES
 
 
 def luminance(colour: str) -> float:
@@ -38,7 +38,7 @@ def test_lines_stand_out_in_both_themes(name: str) -> None:
 
 
 def test_methods_look_different_and_always_the_same() -> None:
-    ours = [name for name in RATES if not name.startswith(("fb", "map"))]
+    ours = [name for name in METHODS if not name.startswith(("fb", "map"))]
     looks = [(look(name).colour, str(look(name).line), look(name).marker) for name in ours]
     assert len(set(looks)) == len(looks)
     assert look("jes").colour == look("paper:jes").colour

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from amortes.bench.report.page import render
-from amortes.bench.report.sections import FIGURES, SECTIONS
-from amortes.bench.report.study import Study
-from amortes.bench.report.write import write_figure, write_report, write_section
+from amortes.bench.report.contents import FIGURES, TABLES
+from amortes.bench.report.parts import Section, Study
+from amortes.bench.report.results import Results
+from amortes.bench.report.summary import summarise
+from amortes.bench.report.write import SECTIONS, render, write_figure, write_report, write_section
 from amortes.errors import ConfigError
+from tests.bench.report.fake import results, run
 
 VOID = {"meta", "br"}
 
@@ -45,6 +47,10 @@ class Page(HTMLParser):
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.elements if name == tag]
+
+
+def rendered(study: Study, *sections: Section) -> str:
+    return render(study, summarise(study), sections)
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +121,7 @@ def test_the_page_says_what_is_missing(page: Page) -> None:
 
 
 def test_the_page_says_what_was_done(page: Page) -> None:
-    words = " ".join(page.words)
+    words = " ".join(" ".join(page.words).split())
     assert "one results file" not in words
     assert "recommend their best observation where there is no noise, and with noise" in words
     assert "two standard errors" not in words
@@ -132,11 +138,28 @@ def test_themes(report: tuple[Path, list[Path]], page: Page) -> None:
 
 
 def test_text_from_the_results_is_escaped(study: Study) -> None:
-    spoiled = Study(
-        type(study.results)(runs=study.results.runs[:1], environments=[{"cpu": "</pre><b>&"}])
-    )
-    page = Page(render(spoiled, []))
-    assert not page.all("b")
+    spoiled = Results(study.results.rows[:1], environments=[{"cpu": "</pre><b>&"}])
+    assert not Page(rendered(Study(spoiled))).all("b")
+
+
+LONE = Study(results(run("branin", "jes", 0, [0.0, 0.1], regret=[1.0, 0.9])))
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_every_section_stands_one_method_on_one_problem(name: str) -> None:
+    section = SECTIONS[name](LONE)
+    assert section.name == name
+    assert section.reading.count(". ") == 0  # one sentence says how to read it
+    assert section.reading.endswith(".")
+    assert not section.empty or section.notes  # that nothing is there is said
+
+
+def test_the_contents_have_what_sections_have(study: Study) -> None:
+    sections = [build(replace(study, traces=study.results)) for build in SECTIONS.values()]
+    drawn = {drawing.name: s.name for s in sections for drawing in s.drawings}
+    assert drawn == {name: FIGURES[name] for name in drawn}
+    assert drawn.keys() >= FIGURES.keys() - {"real-gp", "accuracy-gp"}
+    assert {table.name: s.name for s in sections for table in s.tables} == TABLES
 
 
 def test_one_section(study: Study, tmp_path: Path) -> None:
@@ -176,15 +199,15 @@ def test_every_figure_says_how_to_draw_it_again(page: Page) -> None:
 
 def test_weights_are_told(study: Study) -> None:
     known = replace(study.results, weights={"jes": ["0a1b"], "mes": ["", "2c3d"]})
-    words = Page(render(Study(known), [])).words
+    words = Page(rendered(Study(known))).words
     assert "amortes JES: 0a1b" in words
     assert "amortes MES: not recorded, 2c3d" in words
 
 
 def test_commands_name_the_sweeps_a_figure_needs(study: Study) -> None:
-    alone = render(study, [SECTIONS["runtime"](study)])
+    alone = rendered(study, SECTIONS["runtime"](study))
     assert "bench report RESULTS --figure runtime" in alone
     timed = replace(study, timed=study.results)
-    assert "bench report RESULTS --timed TIMED --figure runtime" in render(
-        timed, [SECTIONS["runtime"](timed)]
+    assert "bench report RESULTS --timed TIMED --figure runtime" in rendered(
+        timed, SECTIONS["runtime"](timed)
     )

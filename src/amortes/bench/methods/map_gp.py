@@ -77,6 +77,11 @@ class MapGP(ModelBased[SingleTaskGP]):
         return qJointEntropySearch(model, *optima(model, self.d, self.pool, SAMPLES))
 
 
+def careful(problem: Problem, seed: int) -> MapGP:
+    """What a careful user of BoTorch takes: an acquisition for noise if there is any."""
+    return MapGP(problem, seed, "lognei" if problem.noise_sd else "logei")
+
+
 def fit_map(X: Tensor, y: Tensor, seed: int) -> SingleTaskGP:
     """The process fitted to X, `n x d`, and y, `n`, which is standardised."""
     with seeded(seed):

@@ -1,4 +1,4 @@
-"""Methods by name.
+"""Methods by name. To add one, write a module and an `Entry` here: all else follows from it.
 
     method_factory("auto")                      ours, with the network that comes by default
     method_factory("jes@kernel-paper")          another network that comes with amortes
@@ -8,33 +8,148 @@
 Nothing but names is loaded until a factory is asked for.
 """
 
+import importlib
+from dataclasses import dataclass
+
 from amortes.bench.protocol import MethodFactory
 from amortes.errors import ConfigError, MissingExtraError
-from amortes.optimiser.model import ACQUISITIONS
 
-METHODS: dict[str, str] = {
-    "auto": "ours: the default policy, logei and later, with noise, jes",
-    "pes": "ours: information about the place of the optimum",
-    "mes": "ours: information about its value",
-    "jes": "ours: information about both",
-    "ei": "ours: expected improvement",
-    "logei": "ours: its logarithm",
-    "random": "uniform random points",
-    "botorch": "map-lognei if the problem has noise, else map-logei",
-    "map-logei": "MAP Gaussian process (BoTorch), LogEI",
-    "map-lognei": "MAP Gaussian process (BoTorch), noisy LogEI",
-    "map-gibbon": "MAP Gaussian process (BoTorch), max-value entropy search (GIBBON)",
-    "map-jes": "MAP Gaussian process (BoTorch), joint entropy search, 64 optima",
-    "fb-ei": "fully Bayesian Gaussian process (NUTS, the paper's prior), EI",
-    "fb-logei": "fully Bayesian Gaussian process (NUTS, the paper's prior), LogEI",
-    "fb-mes": "fully Bayesian Gaussian process (NUTS, the paper's prior), GIBBON",
-    "fb-jes": "fully Bayesian Gaussian process (NUTS, the paper's prior), JES",
-    "fb-pes": "fully Bayesian Gaussian process (NUTS, the paper's prior), PES",
-    "optuna-tpe": "Optuna's tree-structured Parzen estimator",
-    "optuna-gp": "Optuna's Gaussian process",
-    "hebo": "HEBO: Gaussian process on power-transformed results, MACE",
-    "smac-bb": "SMAC's Gaussian process (BlackBoxFacade)",
-    "smac-hpo": "SMAC's random forest (HyperparameterOptimizationFacade)",
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """What a method is, who makes it, and how reports show it."""
+
+    about: str
+    make: str
+    """Module (in `amortes.bench.methods`) and name of what takes a problem, a seed and `options`
+    to a `Method`; of ours, what takes the acquisition and weights to a factory."""
+    options: tuple[str, ...] = ()
+    install: str = "pip install 'amortes[bench]'"
+    model: str = "other"
+    """A key of `report.names.MODELS`; others are reported by their label."""
+    acquisition: str = ""
+    label: str = ""
+    colour: str = "silver"  # a key of `report.style.COLOURS`
+    marker: str = "*"
+    expected: bool = False
+    """Whether a report says so if the method has no runs."""
+
+
+def _ours(acquisition: str, about: str, *, expected: bool = False) -> Entry:
+    return Entry(
+        about=f"ours: {about}",
+        make="ours:OursFactory",
+        model="ours",
+        acquisition=acquisition,
+        expected=expected,
+    )
+
+
+def _map(acquisition: str, about: str, *, expected: bool = True) -> Entry:
+    return Entry(
+        about=f"MAP Gaussian process (BoTorch), {about}",
+        make="map_gp:MapGP",
+        options=(acquisition,),
+        model="map",
+        acquisition=acquisition,
+        expected=expected,
+    )
+
+
+def _fully_bayesian(acquisition: str, about: str, *, expected: bool = True) -> Entry:
+    return Entry(
+        about=f"fully Bayesian Gaussian process (NUTS, the paper's prior), {about}",
+        make="fully_bayesian:FullyBayesian",
+        options=(acquisition,),
+        model="fb",
+        acquisition=acquisition,
+        expected=expected,
+    )
+
+
+_SMAC = "pip install 'amortes[bench,smac]'"
+# The metadata of HEBO ask for versions that nothing else works with.
+_HEBO = "pip install 'amortes[hebo]' && pip install --no-deps HEBO==0.3.6"
+
+METHODS: dict[str, Entry] = {
+    "auto": _ours("auto", "the default policy, logei and later, with noise, jes"),
+    "pes": _ours("pes", "information about the place of the optimum", expected=True),
+    "mes": _ours("mes", "information about its value", expected=True),
+    "jes": _ours("jes", "information about both", expected=True),
+    "ei": _ours("ei", "expected improvement", expected=True),
+    "logei": _ours("logei", "its logarithm"),
+    "random": Entry(
+        about="uniform random points",
+        make="random_search:RandomSearch",
+        label="random search",
+        marker="x",
+        expected=True,
+    ),
+    "botorch": Entry(
+        about="map-lognei if the problem has noise, else map-logei",
+        make="map_gp:careful",
+        label="BoTorch",
+        colour="brown",
+    ),
+    "map-logei": _map("logei", "LogEI"),
+    "map-lognei": Entry(
+        about="MAP Gaussian process (BoTorch), noisy LogEI",
+        make="map_gp:MapGP",
+        options=("lognei",),
+        label="MAP GP noisy LogEI",
+        colour="brown",
+        marker="v",
+    ),
+    "map-gibbon": _map("gibbon", "max-value entropy search (GIBBON)"),
+    "map-jes": _map("jes", "joint entropy search, 64 optima"),
+    "fb-ei": _fully_bayesian("ei", "EI"),
+    "fb-logei": _fully_bayesian("logei", "LogEI", expected=False),
+    "fb-mes": _fully_bayesian("mes", "GIBBON"),
+    "fb-jes": _fully_bayesian("jes", "JES"),
+    "fb-pes": _fully_bayesian("pes", "PES"),
+    "optuna-tpe": Entry(
+        about="Optuna's tree-structured Parzen estimator",
+        make="optuna_samplers:OptunaMethod",
+        options=("tpe",),
+        label="Optuna TPE",
+        colour="sky",
+        marker="P",
+        expected=True,
+    ),
+    "optuna-gp": Entry(
+        about="Optuna's Gaussian process",
+        make="optuna_samplers:OptunaMethod",
+        options=("gp",),
+        label="Optuna GP",
+        colour="amber",
+        marker="X",
+        expected=True,
+    ),
+    "hebo": Entry(
+        about="HEBO: Gaussian process on power-transformed results, MACE",
+        make="hebo:HeboMethod",
+        install=_HEBO,
+        label="HEBO",
+        colour="teal",
+    ),
+    "smac-bb": Entry(
+        about="SMAC's Gaussian process (BlackBoxFacade)",
+        make="smac:SmacMethod",
+        options=("bb",),
+        install=_SMAC,
+        label="SMAC GP",
+        colour="indigo",
+        marker="h",
+    ),
+    "smac-hpo": Entry(
+        about="SMAC's random forest (HyperparameterOptimizationFacade)",
+        make="smac:SmacMethod",
+        options=("hpo",),
+        install=_SMAC,
+        label="SMAC forest",
+        colour="olive",
+        marker="p",
+    ),
 }
 
 
@@ -43,59 +158,26 @@ def method_factory(name: str) -> MethodFactory:
     kind, at, weights = name.partition("@")
     if kind not in METHODS:
         raise ConfigError(f"method: must be one of {', '.join(METHODS)}, not {name!r}.")
-    if at and (kind not in ACQUISITIONS or not weights):
+    entry = METHODS[kind]
+    if at and (entry.model != "ours" or not weights):
+        ours = ", ".join(name for name, entry in METHODS.items() if entry.model == "ours")
         raise ConfigError(
             f"method: {name!r} does not name weights of ours; write for instance "
-            f"jes@kernel-paper or jes@path/to/file.safetensors, for {', '.join(ACQUISITIONS)}."
+            f"jes@kernel-paper or jes@path/to/file.safetensors, for {ours}."
         )
-    if kind in ACQUISITIONS:
-        return _ours(kind, weights)
+    module, _, maker = entry.make.partition(":")
     try:
-        return _other(kind)
+        make = getattr(importlib.import_module(f"amortes.bench.methods.{module}"), maker)
     except ImportError as error:
         if (error.name or "").startswith("amortes"):
             raise
-        extras = {"smac": "bench,smac", "hebo": "hebo"}.get(kind.partition("-")[0], "bench")
-        command = f"pip install 'amortes[{extras}]'"
-        if kind == "hebo":  # its metadata ask for versions that nothing else works with
-            command += " && pip install --no-deps HEBO==0.3.6"
         raise MissingExtraError(
             f"method {name!r} needs {error.name or 'a package'}, which is not installed: "
-            f"`{command}`."
+            f"`{entry.install}`."
         ) from error
+    if entry.model == "ours":
+        from amortes.pretrained import DEFAULT
 
-
-def _ours(score: str, weights: str) -> MethodFactory:
-    from amortes.bench.methods.ours import OursFactory
-    from amortes.pretrained import DEFAULT
-
-    return OursFactory(score, weights or DEFAULT)
-
-
-def _other(kind: str) -> MethodFactory:
-    family, _, variant = kind.partition("-")
-    if family == "random":
-        from amortes.bench.methods.random_search import RandomSearch
-
-        return RandomSearch
-    if family in ("map", "botorch"):
-        from amortes.bench.methods.map_gp import MapGP
-
-        return lambda problem, seed: MapGP(
-            problem, seed, variant or ("lognei" if problem.noise_sd else "logei")
-        )
-    if family == "hebo":
-        from amortes.bench.methods.hebo import HeboMethod
-
-        return HeboMethod
-    if family == "fb":
-        from amortes.bench.methods.fully_bayesian import FullyBayesian
-
-        return lambda problem, seed: FullyBayesian(problem, seed, variant)
-    if family == "smac":
-        from amortes.bench.methods.smac import SmacMethod
-
-        return lambda problem, seed: SmacMethod(problem, seed, variant)
-    from amortes.bench.methods.optuna_samplers import OptunaMethod
-
-    return lambda problem, seed: OptunaMethod(problem, seed, variant)
+        factory: MethodFactory = make(entry.acquisition, weights or DEFAULT)
+        return factory
+    return lambda problem, seed: make(problem, seed, *entry.options)

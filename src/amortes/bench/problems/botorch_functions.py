@@ -10,14 +10,15 @@ from torch.quasirandom import SobolEngine
 from amortes.errors import needs_extra
 
 
-def botorch_function(name: str, d: int | None = None) -> Any:
+def botorch_function(name: str, d: int | None = None, **options: Any) -> Any:
     """A new function of that class, in d dimensions if it can have several, in float64."""
     with needs_extra("bench", f"{name} is a function of BoTorch"), warnings.catch_warnings():
         # linear_operator scripts a function when it is imported.
         warnings.simplefilter("ignore", DeprecationWarning)
         import botorch.test_functions
     maker = getattr(botorch.test_functions, name)
-    return maker(dtype=torch.float64) if d is None else maker(dim=d, dtype=torch.float64)
+    dim = {} if d is None else {"dim": d}
+    return maker(**dim, **options, dtype=torch.float64)
 
 
 def within(bounds: Tensor, X: Tensor) -> Tensor:

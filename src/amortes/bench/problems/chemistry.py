@@ -28,6 +28,7 @@ from torch import Tensor
 
 from amortes.bench.problems.botorch_functions import botorch_function, within
 from amortes.bench.problems.data import PACKAGE, PACKAGE_VERSION, verified
+from amortes.bench.problems.kind import Kind
 from amortes.bench.protocol import Problem
 from amortes.errors import ConfigError, DataError, FileError, needs_extra
 
@@ -165,3 +166,6 @@ def _experiments(name: str) -> tuple[Tensor, Tensor]:
     y = np.bincount(inverse.reshape(-1), values[:, -1]) / np.bincount(inverse.reshape(-1))
     unit = (X - X.min(0)) / (X.max(0) - X.min(0))
     return torch.from_numpy(unit), table.sign * torch.from_numpy(y)
+
+
+KIND = Kind(family=FAMILY, names=NAMES, make=make_chemistry, real=NAMES)

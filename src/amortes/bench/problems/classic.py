@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from amortes.bench.problems.botorch_functions import botorch_function, sobol_points, within
+from amortes.bench.problems.kind import Kind
 from amortes.bench.protocol import Problem
 from amortes.errors import ConfigError
 from amortes.random import hashed
@@ -120,3 +121,18 @@ def _box(name: str, bounds: Tensor, optimum: Any) -> Tensor:
     least, most = (best - width).clamp(min=0.0), torch.minimum(best, 1.0 - width)
     start = least + (most - least) * places
     return torch.stack([low + (high - low) * end for end in (start, start + width)])
+
+
+_KNOWN = (
+    *("branin", "holder-table", "hartmann3", "rastrigin3", "shekel", "rosenbrock4", "levy5"),
+    *("styblinski-tang5", "hartmann6", "ackley6"),
+)
+KIND = Kind(
+    family=FAMILY, names=NAMES, make=Classic, real=tuple(f"{PREFIX}{name}" for name in _KNOWN)
+)
+NOISY_KIND = Kind(
+    family=NOISY_FAMILY,
+    names=NOISY_NAMES,
+    make=Classic,
+    real=tuple(f"{name}{NOISY}" for name in KIND.real),
+)

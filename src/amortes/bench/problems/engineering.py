@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from amortes.bench.problems.botorch_functions import botorch_function, sobol_points, within
+from amortes.bench.problems.kind import Kind
 from amortes.bench.protocol import Problem
 from amortes.errors import ConfigError
 
@@ -93,3 +94,6 @@ def _spread(values: Tensor) -> Tensor:
     """Interquartile ranges of columns, `m x k`: `k`."""
     ends = values.quantile(torch.tensor([0.25, 0.75], dtype=values.dtype), dim=0)
     return ends[1] - ends[0]
+
+
+KIND = Kind(family=Engineering.family, names=tuple(DESIGNS), make=Engineering, real=tuple(DESIGNS))

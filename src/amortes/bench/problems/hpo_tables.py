@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from amortes.bench.problems.kind import Kind
 from amortes.bench.protocol import Problem
 from amortes.errors import ConfigError, needs_extra
 from amortes.optimiser import Categorical, Ordinal, Space
@@ -80,3 +81,14 @@ def _key(space: Space, config: dict[str, Any]) -> str:
     """The places of the values in their lists, one digit each."""
     lists = ((space.parameters[name].choices, value) for name, value in config.items())
     return "".join(str(choices.index(value)) for choices, value in lists)
+
+
+KIND = Kind(
+    family=HPOTable.family,
+    names=NAMES,
+    make=HPOTable,
+    real=(
+        *("hpobench-australian", "hpobench-kc1", "hpobench-phoneme", "hpobench-vehicle"),
+        *("hpolib-naval-propulsion", "hpolib-protein-structure"),
+    ),
+)

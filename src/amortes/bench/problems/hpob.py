@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from amortes.bench.problems.data import Source, find_source, load_arrays
+from amortes.bench.problems.kind import Kind
 from amortes.bench.protocol import Problem
 from amortes.errors import ConfigError, DataError
 
@@ -25,6 +26,7 @@ TASKS: dict[str, tuple[str, ...]] = {  # OpenML data sets of each search space
     "5965": ("145836", "9914", "3903", "10101", "9889", "49", "9946"),
     "5971": ("10093", "3954", "43", "34536", "9970", "6566"),
 }
+DIMENSIONS = {"5527": 8, "5891": 8, "7609": 9, "5965": 10, "5971": 16}
 NAMES = tuple(f"hpob-{space}-{task}" for space, tasks in TASKS.items() for task in tasks)
 
 
@@ -78,3 +80,16 @@ def read_table(source: Source, space: str, task: str) -> tuple[Any, Any]:
         path = source.file(f"hpob/hpob_{space}.npz")
         X, y = load_arrays(path, [f"X_{task}", f"y_{task}"])
     return X.astype(np.float64), y.astype(np.float64)
+
+
+KIND = Kind(
+    family=HPOB.family,
+    names=NAMES,
+    make=HPOB,
+    iterations=50,
+    seeds=tuple(range(5)),
+    real=("hpob-5527-146064", "hpob-5891-9889", "hpob-7609-145854", "hpob-5971-10093"),
+    group="hpob",
+    panel=lambda name: name.rpartition("-")[0],
+    labels={f"hpob-{space}": f"HPO-B {space}, {DIMENSIONS[space]}-D" for space in TASKS},
+)

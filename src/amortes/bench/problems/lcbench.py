@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from amortes.bench.problems.data import Source, find_source, load_arrays
+from amortes.bench.problems.kind import Kind
 from amortes.bench.problems.surrogate import TableSurrogate, cached_fit
 from amortes.bench.protocol import Problem
 from amortes.errors import ConfigError
@@ -112,3 +113,13 @@ def _hyperparameters(values: dict[str, Any]) -> Hyperparameters:
         noise_sd=torch.tensor(values["noise_variance"], dtype=torch.float64).sqrt(),
         mean=torch.tensor(values["mean_constant"], dtype=torch.float64),
     )
+
+
+KIND = Kind(
+    family=LCBench.family,
+    names=tuple(TASKS),
+    make=LCBench,
+    real=tuple(TASKS),
+    group="lcbench",
+    labels={name: f"LCBench {task[0].upper()}{task[1:]}, 7-D" for name, task in TASKS.items()},
+)

@@ -25,6 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from amortes.bench.problems.kind import Kind
 from amortes.bench.protocol import Problem
 from amortes.errors import ConfigError, needs_extra
 from amortes.optimiser import Categorical, Float, Int, Space
@@ -256,3 +257,25 @@ def _load(data: str) -> tuple[Any, Any]:
         import sklearn.datasets
     X, y = getattr(sklearn.datasets, f"load_{data}")(return_X_y=True)
     return X, y
+
+
+_WORDS = {"svm": "SVM", "svr": "SVR", "mlp": "MLP"}
+_SCORES = {"accuracy": "accuracy", "neg_log_loss": "-log loss", "r2": "R²"}
+
+
+def _label(name: str, tuning: Tuning) -> str:
+    _, model, data = name.split("-")
+    return f"{_WORDS.get(model, model)} on {data} ({_SCORES[tuning.scoring]})"
+
+
+KIND = Kind(
+    family=ModelTuning.family,
+    names=tuple(TUNINGS),
+    make=ModelTuning,
+    iterations=50,
+    real=(
+        *("sklearn-svm-cancer", "sklearn-svr-diabetes", "sklearn-logistic-wine"),
+        *("sklearn-boosting-diabetes", "sklearn-mlp-cancer"),
+    ),
+    labels={name: _label(name, tuning) for name, tuning in TUNINGS.items()},
+)

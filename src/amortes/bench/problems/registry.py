@@ -1,6 +1,4 @@
-"""Problems by name."""
-
-from collections.abc import Callable
+"""Problems by name. To add some, write a module with a `Kind` and name it in `KINDS`."""
 
 from amortes.bench.problems import (
     chemistry,
@@ -12,45 +10,41 @@ from amortes.bench.problems import (
     models,
     synthetic,
 )
+from amortes.bench.problems.kind import Kind
 from amortes.bench.protocol import Problem
 from amortes.errors import ConfigError
 
-HIGH_NOISE = "-noise0.5"  # of the paper's noise study
-
-# Family, names and maker of each kind of problem. To add one, add a line.
-_KINDS: tuple[tuple[str, tuple[str, ...], Callable[[str], Problem]], ...] = (
-    ("synthetic", tuple(synthetic.FUNCTIONS), synthetic.Synthetic),
-    (
-        "synthetic",
-        tuple(f"{name}{HIGH_NOISE}" for name in synthetic.FUNCTIONS),
-        synthetic.Synthetic,
-    ),
-    ("lcbench", tuple(lcbench.TASKS), lcbench.LCBench),
-    ("hpob", hpob.NAMES, hpob.HPOB),
-    ("sklearn", tuple(models.TUNINGS), models.ModelTuning),
-    ("classic", classic.NAMES, classic.Classic),
-    ("classic-noisy", classic.NOISY_NAMES, classic.Classic),
-    ("engineering", tuple(engineering.DESIGNS), engineering.Engineering),
-    ("hpo-tables", hpo_tables.NAMES, hpo_tables.HPOTable),
-    ("chemistry", chemistry.NAMES, chemistry.make_chemistry),
+KINDS: tuple[Kind, ...] = (
+    synthetic.KIND,
+    synthetic.NOISE_KIND,
+    classic.KIND,
+    classic.NOISY_KIND,
+    engineering.KIND,
+    chemistry.KIND,
+    lcbench.KIND,
+    hpob.KIND,
+    hpo_tables.KIND,
+    models.KIND,
 )
-
-FAMILIES: dict[str, tuple[str, ...]] = {}
-"""Names of problems by family."""
-for _family, _names, _ in _KINDS:
-    FAMILIES[_family] = FAMILIES.get(_family, ()) + _names
-PROBLEMS: tuple[str, ...] = tuple(name for _, names, _ in _KINDS for name in names)
+_KIND_OF: dict[str, Kind] = {name: kind for kind in KINDS for name in kind.names}
+PROBLEMS: tuple[str, ...] = tuple(_KIND_OF)
 """All problems that have a name."""
 
 
 def make_problem(name: str) -> Problem:
     """The problem of this name; a `ConfigError` lists the names there are."""
-    for _, names, maker in _KINDS:
-        if name in names:
-            return maker(name)
-    raise ConfigError(f"problem: no problem {name!r}; there are {', '.join(PROBLEMS)}.")
+    kind = kind_of(name)
+    if kind is None:
+        raise ConfigError(f"problem: no problem {name!r}; there are {', '.join(PROBLEMS)}.")
+    return kind.make(name)
+
+
+def kind_of(name: str) -> Kind | None:
+    """The kind of the problem of this name; None for those that have no name here."""
+    return _KIND_OF.get(name)
 
 
 def family_of(name: str) -> str:
     """The family of the problem of this name; "prior" for functions of a prior, which have none."""
-    return next((family for family, names in FAMILIES.items() if name in names), "prior")
+    kind = kind_of(name)
+    return kind.family if kind else "prior"

@@ -10,15 +10,13 @@ own domain, |x| <= 32.768, a random point has 1.32.
 """
 
 import re
-import warnings
-from collections.abc import Callable
-from typing import Any
 
-import torch
 from torch import Tensor
 
+from amortes.bench.problems.botorch_functions import botorch_function, within
+from amortes.bench.problems.kind import Kind
 from amortes.bench.protocol import Problem
-from amortes.errors import ConfigError, needs_extra
+from amortes.errors import ConfigError
 
 NOISE_SD = 0.316  # as in the paper
 # Dimension and highest value of the negated function. BoTorch gives some optima to six digits and
@@ -53,29 +51,33 @@ class Synthetic(Problem):
                 f"-noise<sd>."
             )
         self.d, self.best = FUNCTIONS[base]
-        self._function = _botorch_function(base, self.d)
+        kind = base.partition("-")[0].rstrip("0123456789").title()
+        bounds = {"bounds": [(-NEAR, NEAR)] * self.d} if base.endswith("-near") else {}
+        self._function = botorch_function(kind, None if kind == "Branin" else self.d, **bounds)
 
     def value(self, X: Tensor) -> Tensor:
         """The negated function at X, `m x d` in the unit cube: `m`."""
-        low, high = self._function.bounds
-        # Rounding may leave the bounds, which BoTorch refuses.
-        value: Tensor = -self._function((low + (high - low) * X).clamp(low, high))
+        value: Tensor = -self._function(within(self._function.bounds, X))
         return value
 
 
-def _botorch_function(base: str, d: int) -> Any:
-    with (
-        needs_extra("bench", f"Problem {base} is a function of BoTorch"),
-        warnings.catch_warnings(),
-    ):
-        # linear_operator scripts a function when it is imported.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        from botorch.test_functions import Ackley, Branin, Hartmann
-    makers: dict[str, Callable[[], Any]] = {
-        "branin": lambda: Branin(dtype=torch.float64),
-        "hartmann": lambda: Hartmann(dim=d, dtype=torch.float64),
-        "ackley": lambda: Ackley(dim=d, bounds=near, dtype=torch.float64),
-    }
-    kind, _, rest = base.partition("-")
-    near = [(-NEAR, NEAR)] * d if rest == "near" else None
-    return makers[kind.rstrip("0123456789")]()
+def _label(name: str) -> str:
+    base, _, near = name.partition("-")
+    domain = f", |x| ≤ {NEAR:g}" if near else ""
+    return f"{base.rstrip('0123456789').title()}{domain}, {FUNCTIONS[name][0]}-D"
+
+
+KIND = Kind(
+    family=Synthetic.family,
+    names=tuple(FUNCTIONS),
+    make=Synthetic,
+    group="synthetic",
+    labels={name: _label(name) for name in FUNCTIONS},
+)
+NOISE_KIND = Kind(  # of the paper's noise study
+    family=Synthetic.family,
+    names=tuple(f"{name}-noise0.5" for name in FUNCTIONS),
+    make=Synthetic,
+    group="noise",
+    labels={f"{name}-noise0.5": f"{_label(name)}, noise 0.5" for name in FUNCTIONS},
+)

@@ -1,141 +1,142 @@
-"""Sections with curves of a family: regret, accuracy, real tasks."""
+"""Sections with curves of a group of problems, and of what changes with noise and weights."""
 
-from collections.abc import Mapping
+import pandas as pd
 
+from amortes.bench.problems.synthetic import NOISE_SD
 from amortes.bench.report.curve_figures import (
     MOST_BANDS,
-    curve_table,
     draw_grid,
+    draw_noise,
     draw_panels,
-    drop_empty,
+    draw_variants,
     in_grid,
 )
-from amortes.bench.report.curves import LABELS, Curve, Curves, higher_is_better, metric
-from amortes.bench.report.names import in_overview, order_methods, panel_label, parse_method
-from amortes.bench.report.statistics import FLOOR
-from amortes.bench.report.study import Drawing, Section, Study
-from amortes.bench.report.tables import Table, bold, with_error
+from amortes.bench.report.curves import joined, of_methods, problem_curves
+from amortes.bench.report.names import (
+    METRIC_LABELS,
+    METRICS,
+    group_of,
+    in_overview,
+    metric_of,
+    noise_of,
+    order_methods,
+    panel_label,
+    parse_method,
+)
+from amortes.bench.report.parts import Drawing, Section, Study, Table
+from amortes.bench.report.results import FLOOR
+from amortes.bench.report.text import with_error
 
 CHECKPOINTS = (10, 25, 50, 100)
 
 
 def regret_section(study: Study) -> Section:
     """Synthetic problems."""
-    return _family_section(
-        study,
-        "synthetic",
-        name="regret",
-        title="Regret on synthetic functions",
-        reading="Lower is better: lines are means over seeds of log10 inference regret (floored "
-        f"at {FLOOR:g}), bands one standard error (not among more than {MOST_BANDS} methods), and "
-        "the first d observations are shared random points.",
-    )
+    return _group_section(study, "regret", "synthetic")
 
 
 def accuracy_section(study: Study) -> Section:
     """LCBench."""
-    return _family_section(
-        study,
-        "lcbench",
-        name="accuracy",
-        title="Accuracy on LCBench",
-        reading="Higher is better: lines are means over seeds of the accuracy at the recommended "
-        "configuration, bands one standard error; axes start where the slowest method is after a "
-        "fifth of the way.",
-    )
+    return _group_section(study, "accuracy", "lcbench")
 
 
-def other_section(study: Study) -> Section:
+def real_section(study: Study) -> Section:
     """Real tasks that run on the machine, and problems nobody here knows."""
-    return _family_section(
-        study,
-        "other",
-        name="real",
-        title="Real tasks",
-        reading="Higher is better: lines are means over seeds of the value at the recommended "
-        "configuration (of a scikit-learn model, the cross-validated score in brackets), bands one "
-        "standard error; axes start where the slowest method is after a fifth of the way.",
-    )
+    return _group_section(study, "real", "other")
 
 
-def _family_section(study: Study, family: str, *, name: str, title: str, reading: str) -> Section:
-    curves = study.curves_of(family)
-    if not curves:
-        return Section(name=name, title=title, reading=reading, notes=["No runs."])
-    published = {p: study.published.curves.get(p, {}) for p in curves}
-    kind = metric(next(iter(curves)))
-    zoom = higher_is_better(kind)
-    overview = drop_empty(
-        {
-            problem: {m: curve for m, curve in methods.items() if in_overview(m)}
-            for problem, methods in curves.items()
-        }
-    )
+def _group_section(study: Study, name: str, group: str) -> Section:
+    curves, words = study.curves_of(group), {"floor": FLOOR, "most_bands": MOST_BANDS}
+    if curves.empty:
+        return Section(name, notes=["No runs."], words=words)
+    ylabel, zoom = METRIC_LABELS[METRICS[group]], METRICS[group] != "regret"
+    both = joined(curves, of_methods(study.published.curves, has_default_weights))
     drawings = []
-    if overview:
-        drawings.append(
-            Drawing(
-                name=name,
-                figure=draw_panels(overview, ylabel=LABELS[kind], zoom=zoom),
-                caption="Our acquisitions beside what people use today.",
-                data=curve_table(name, f"{title}: data", overview),
-            )
-        )
-    both = {p: {**curves[p], **plain(published[p])} for p in curves}
-    if any(in_grid(method) for methods in curves.values() for method in methods):
-        drawings.append(
-            Drawing(
-                name=f"{name}-gp",
-                figure=draw_grid(curves, published, ylabel=LABELS[kind], zoom=zoom),
-                caption="Each acquisition on our network (colour) and on Gaussian processes (fully "
-                "Bayesian grey, MAP brown)"
-                + (
-                    "; dashed lines are the curves published for the α-PFN and its GP."
-                    if any(published.values())
-                    else "."
-                ),
-                data=curve_table(f"{name}-gp", f"{title}: data with published curves", both),
-            )
-        )
-    return Section(
-        name=name,
-        title=title,
-        reading=reading,
-        drawings=drawings,
-        tables=[checkpoint_table(f"{name}-table", title, both)],
-    )
+    if len(overview := of_methods(curves, in_overview)):
+        figure = draw_panels(overview, ylabel=ylabel, zoom=zoom)
+        drawings.append(Drawing(name, figure, overview))
+    if len(of_methods(curves, in_grid)):
+        figure = draw_grid(both, ylabel=ylabel, zoom=zoom)
+        drawings.append(Drawing(f"{name}-gp", figure, both))
+    return Section(name, drawings, [checkpoint_table(f"{name}-table", both)], words=words)
 
 
-def checkpoint_table(name: str, title: str, curves: Curves) -> Table:
+def has_default_weights(name: str) -> bool:
+    """Whether a method names no weights."""
+    return not parse_method(name).weights
+
+
+def checkpoint_table(name: str, curves: pd.DataFrame) -> Table:
     """Mean and standard error at a few iterations; the best of a column of a problem is bold."""
     rows = []
-    for problem, methods in curves.items():
-        digits = 3 if metric(problem) == "value" else 2
-        pick = max if higher_is_better(metric(problem)) else min
-        found = {m: [methods[m].at(step) for step in CHECKPOINTS] for m in order_methods(methods)}
-        best = [
-            pick((point[0] for point in points if point is not None), default=None)
-            for points in zip(*found.values(), strict=True)
-        ]
-        for method, points in found.items():
-            cells = ["" if point is None else with_error(*point, digits) for point in points]
-            cells = [
-                bold(cell) if point is not None and point[0] == top else cell
-                for cell, point, top in zip(cells, points, best, strict=True)
-            ]
-            rows.append([panel_label(problem), parse_method(method).label, *cells])
-    return Table(
-        name=name,
-        title=f"{title}: {_unit(curves)}, mean ± standard error after n observations; bold is best",
-        columns=["problem", "method", *(f"n = {step}" for step in CHECKPOINTS)],
-        rows=rows,
+    for panel, found in curves.groupby("panel", sort=False):
+        metric = metric_of(str(panel))
+        mean, error = (
+            found.pivot(index="method", columns="iteration", values=c).reindex(columns=CHECKPOINTS)
+            for c in ("mean", "standard_error")
+        )
+        best = mean.min() if metric == "regret" else mean.max()
+        for method in order_methods(mean.index):
+            row = [panel_label(str(panel)), parse_method(method).label]
+            for n in CHECKPOINTS:
+                cell = with_error(mean[n][method], error[n][method], 3 if metric == "value" else 2)
+                row.append(f"**{cell}**" if mean[n][method] == best[n] else cell)
+            rows.append(row)
+    columns = ["problem", "method", *(f"n = {n}" for n in CHECKPOINTS)]
+    return Table(name, pd.DataFrame(rows, columns=columns))
+
+
+def noise_section(study: Study) -> Section:
+    """The same functions with more noise."""
+    words = {"noise": NOISE_SD}
+    noisy = dict.fromkeys(study.curves_of("noise")["panel"])
+    bases = dict.fromkeys(noise_of(problem)[0] for problem in noisy)
+    shown = [p for p in dict.fromkeys(study.curves["panel"]) if p in noisy or p in bases]
+    levels = {
+        base: sorted(
+            (problem for problem in shown if noise_of(problem)[0] == base),
+            key=lambda problem: noise_of(problem)[1] or NOISE_SD,
+        )
+        for base in bases
+    }
+    if not levels:
+        return Section("noise", notes=["No runs."], words=words)
+    order = [problem for names in levels.values() for problem in names]
+    curves = pd.concat([study.curves[study.curves["panel"] == problem] for problem in order])
+    both = joined(curves, of_methods(study.published.curves, has_default_weights))
+    drawing = Drawing("noise", draw_noise(both, levels), both)
+    return Section("noise", [drawing], [checkpoint_table("noise-table", both)], words=words)
+
+
+def weights_section(study: Study) -> Section:
+    """Ours with other weights, from the results."""
+    curves = study.curves_of("synthetic")
+    curves = of_methods(curves, lambda name: parse_method(name).model == "ours")
+    varied = of_methods(curves, lambda name: not has_default_weights(name))
+    # An acquisition that has one kind of weights only shows nothing.
+    acquisitions = {parse_method(name).acquisition for name in varied["method"]}
+    curves = curves[curves["panel"].isin(varied["panel"])]
+    curves = of_methods(curves, lambda name: parse_method(name).acquisition in acquisitions)
+    return _variants("weights", curves, plain="default weights")
+
+
+def traces_section(study: Study) -> Section:
+    """The trace ablation: what training on traces that look like optimisation buys."""
+    if study.traces is None:
+        return _variants("traces", study.curves[:0], plain="")
+    rows = study.traces.rows
+    curves = problem_curves(rows[rows["problem"].map(group_of) == "synthetic"])
+    used = {parse_method(name).acquisition for name in curves["method"]}
+    published = of_methods(
+        study.published.curves,
+        lambda name: parse_method(name).model == "paper" and parse_method(name).acquisition in used,
     )
+    return _variants("traces", joined(curves, published), plain="optimisation traces")
 
 
-def _unit(curves: Curves) -> str:
-    return ", ".join(dict.fromkeys(LABELS[metric(problem)] for problem in curves))
-
-
-def plain(curves: Mapping[str, Curve]) -> dict[str, Curve]:
-    """Curves of default weights."""
-    return {name: curve for name, curve in curves.items() if not parse_method(name).weights}
+def _variants(name: str, curves: pd.DataFrame, *, plain: str) -> Section:
+    if curves.empty:
+        return Section(name, notes=["Not given."])
+    figure = draw_variants(curves, ylabel=METRIC_LABELS["regret"], plain=plain)
+    table = checkpoint_table(f"{name}-table", curves)
+    return Section(name, [Drawing(name, figure, curves)], [table])

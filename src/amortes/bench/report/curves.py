@@ -1,87 +1,58 @@
-"""Averages over seeds: what a method has reached after n observations."""
+"""Curves: the mean over seeds, or tasks, of what a method has reached after n observations.
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+They are rows of `panel, method, iteration, mean, standard_error, samples`.
+"""
+
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import pandas as pd
 
-from amortes.bench.report.names import family
-from amortes.bench.report.results import Floats, Ints, Results, Run
-from amortes.bench.report.statistics import log_regret, mean_and_error
-
-LABELS = {"regret": "log10 inference regret", "accuracy": "accuracy (%)", "value": "value"}
-METRICS = {
-    "synthetic": "regret",
-    "noise": "regret",
-    "lcbench": "accuracy",
-    "hpob": "regret",
-    "other": "value",
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Curve:
-    """A mean with its standard error; all fields have k entries."""
-
-    iteration: Ints
-    mean: Floats
-    error: Floats  # NaN if there is one seed
-    count: Floats  # samples behind the mean
-
-    def at(self, iteration: int) -> tuple[float, float] | None:
-        """Mean and error after so many observations; None if the curve is not defined there."""
-        found = np.flatnonzero(self.iteration == iteration)
-        return (float(self.mean[found[0]]), float(self.error[found[0]])) if len(found) else None
+NO_CURVES = pd.DataFrame(
+    {
+        "panel": pd.Series(dtype=str),
+        "method": pd.Series(dtype=str),
+        "iteration": pd.Series(dtype=int),
+        "mean": pd.Series(dtype=float),
+        "standard_error": pd.Series(dtype=float),
+        "samples": pd.Series(dtype=float),
+    }
+)
 
 
-Curves = dict[str, dict[str, Curve]]
-"""Problem, then method."""
+def average(rows: pd.DataFrame, keys: Sequence[str], column: str) -> pd.DataFrame:
+    """Mean and standard error of a column where at least half of its series go on."""
+    groups = rows.dropna(subset=[column]).groupby([*keys, "iteration"], sort=False)[column]
+    found = groups.agg(mean="mean", standard_error="sem", samples="count").reset_index()
+    most = found.groupby(list(keys))["samples"].transform("max")
+    return found[2 * found["samples"] >= most]
 
 
-def metric(problem: str) -> str:
-    """What is drawn for a problem, a key of LABELS."""
-    return METRICS[family(problem)]
-
-
-def higher_is_better(name: str) -> bool:
-    """Whether a metric is to be large."""
-    return name != "regret"
-
-
-def align(samples: Iterable[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
-    """Put series side by side: their iterations `k`, and `n x k` values with NaN for gaps."""
-    series = list(samples)
-    iterations = np.unique(np.concatenate([iteration for iteration, _ in series]))
-    table = np.full((len(series), len(iterations)), np.nan)
-    for row, (iteration, values) in zip(table, series, strict=True):
-        row[np.searchsorted(iterations, iteration)] = values
-    return iterations, table
-
-
-def average(samples: Iterable[tuple[Ints, Floats]]) -> Curve:
-    """Mean and standard error of series where at least half of them go on."""
-    iterations, table = align(samples)
-    mean, error, count = mean_and_error(table)
-    keep = 2 * count >= max(count.max(), 1)
-    return Curve(iteration=iterations[keep], mean=mean[keep], error=error[keep], count=count[keep])
-
-
-def series(run: Run, name: str) -> tuple[Ints, Floats]:
-    """The iterations of a run and what it has in a metric, `k` each."""
-    return run.iteration, log_regret(run.regret) if name == "regret" else run.value
-
-
-def method_curve(runs: Iterable[Run], name: str) -> Curve:
-    """The curve of a method on a problem in a metric."""
-    return average(series(run, name) for run in runs)
-
-
-def all_curves(results: Results, problems: Iterable[str]) -> Curves:
+def problem_curves(rows: pd.DataFrame) -> pd.DataFrame:
     """A curve for each problem and method, in the metric of the problem, where that is known."""
-    curves: Curves = {}
-    for problem in problems:
-        for method in results.on(problem):
-            curve = method_curve(results.seeds(problem, method).values(), metric(problem))
-            if len(curve.iteration):
-                curves.setdefault(problem, {})[method] = curve
-    return curves
+    return average(rows, ["problem", "method"], "metric").rename(columns={"problem": "panel"})
+
+
+def task_curves(rows: pd.DataFrame, column: str, panel: str) -> pd.DataFrame:
+    """Means over the seeds of each problem, then over problems, for the n that all of these have.
+
+    Standard errors are over problems, or over seeds if there is but one.
+    """
+    tasks = rows["problem"].nunique()
+    if tasks > 1:
+        rows, column = average(rows, ["method", "problem"], column), "mean"
+    found = average(rows, ["method"], column).assign(panel=panel)[list(NO_CURVES)]
+    return found if tasks == 1 else found[found["samples"] == tasks]
+
+
+def joined(curves: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+    """Curves and those published (with default weights) of the same panels, panel by panel."""
+    panels = {panel: place for place, panel in enumerate(dict.fromkeys(curves["panel"]))}
+    shown = published[published["panel"].isin(panels)]
+    both = pd.concat([curves, shown], ignore_index=True)
+    return both.sort_values("panel", key=lambda names: names.map(panels), kind="stable")
+
+
+def of_methods(curves: pd.DataFrame, chosen: Callable[[str], bool]) -> pd.DataFrame:
+    """The curves of the methods that are chosen by name."""
+    return curves[np.array([chosen(name) for name in curves["method"]], dtype=bool)]

@@ -6,15 +6,15 @@ alpha-PFN), `paper:fb-jes` (its fully Bayesian GP) and `paper:jes@uniform` (its 
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pandas as pd
 
-from amortes.bench.report.curves import Curve, Curves
+from amortes.bench.report.curves import NO_CURVES
+from amortes.bench.report.names import canonical
 from amortes.errors import FileError
 from amortes.files import read_json
 
@@ -25,18 +25,22 @@ CURVES = (
     "clustering_ablation_inference_regret",
 )
 SEEDS = 30  # behind each of these curves
-RANKS = "hpob_ranking_appendix"
+RANKS = ("hpob_ranking_appendix",)
 WINS = ("synthetic_v1_inference_regret_win_rate", "lcbench_v1_win_rate", "hpob_win_rate")
 MODELS = {"PFN": "paper:", "GP": "paper:fb-", "PFN_uniform": "paper:", "PFN_vs_GP": ""}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Published:
     """What the paper shows; everything is empty if it is not to be drawn."""
 
-    curves: Curves = field(default_factory=dict)  # synthetic regret and LCBench accuracy
-    ranks: Curves = field(default_factory=dict)  # by HPO-B space
-    wins: Curves = field(default_factory=dict)  # alpha-PFN against GP, by acquisition
+    curves: pd.DataFrame = field(
+        default_factory=NO_CURVES.copy
+    )  # synthetic regret and LCBench accuracy
+    ranks: pd.DataFrame = field(default_factory=NO_CURVES.copy)  # by HPO-B space
+    wins: pd.DataFrame = field(
+        default_factory=NO_CURVES.copy
+    )  # alpha-PFN against GP, by acquisition
 
 
 def load_published(path: Path | None = None) -> Published:
@@ -48,38 +52,39 @@ def load_published(path: Path | None = None) -> Published:
     if not isinstance(figures, dict):
         raise FileError(f"{path} is not a file of published curves: it has no names of figures.")
     figures = {name.removesuffix("_crc"): panels for name, panels in figures.items()}
-    known = {*CURVES, RANKS, *WINS} & figures.keys()
-    if not known:
-        raise FileError(f"{path} has none of the figures {', '.join((*CURVES, RANKS, *WINS))}.")
+    if not figures.keys() & {*CURVES, *RANKS, *WINS}:
+        raise FileError(f"{path} has none of the figures {', '.join((*CURVES, *RANKS, *WINS))}.")
 
-    def merged(names: tuple[str, ...], count: float = math.nan) -> Curves:
-        curves: Curves = {}
+    def merged(names: tuple[str, ...], samples: float = math.nan) -> pd.DataFrame:
+        curves = {}
         for name in names:
             for title, methods in figures.get(name, {}).items():
+                panel = _problem(title, name)
                 for method, curve in methods.items():
                     if not isinstance(curve, dict) or "mean" not in curve:
                         raise FileError(
                             f"{path}: the curve of {method} in panel {title!r} of {name} has no "
                             "`mean`."
                         )
-                found = {_method(m): read_curve(curve, count) for m, curve in methods.items()}
-                curves.setdefault(_problem(title, name), {}).update(found)
-        return curves
+                    key = panel, _method(method)
+                    curves[key] = read_curve(*key, curve, samples)
+        return pd.concat(curves.values(), ignore_index=True) if curves else NO_CURVES
 
-    return Published(merged(CURVES, SEEDS), merged((RANKS,)), merged(WINS))
+    return Published(merged(CURVES, SEEDS), merged(RANKS), merged(WINS))
 
 
-def read_curve(curve: Mapping[str, Any], count: float = math.nan) -> Curve:
-    """From {"mean": [...], "sem": [...], "iter": [...]}; iterations count from 1 if not given.
-
-    `count` is how many samples are behind each mean.
-    """
-    mean = np.array(curve["mean"], dtype=np.float64)
-    return Curve(
-        iteration=np.array(curve.get("iter", range(1, len(mean) + 1)), dtype=np.int64),
-        mean=mean,
-        error=np.array(curve.get("sem", np.full(len(mean), np.nan)), dtype=np.float64),
-        count=np.full(len(mean), count, dtype=np.float64),
+def read_curve(panel: str, method: str, curve: dict[str, Any], samples: float) -> pd.DataFrame:
+    """From {"mean": [...], "sem": [...], "iter": [...]}; iterations count from 1 if not given."""
+    mean = curve["mean"]
+    return pd.DataFrame(
+        {
+            "panel": panel,
+            "method": method,
+            "iteration": curve.get("iter", range(1, len(mean) + 1)),
+            "mean": pd.Series(mean, dtype=float),
+            "standard_error": pd.Series(curve.get("sem", [math.nan] * len(mean)), dtype=float),
+            "samples": float(samples),
+        }
     )
 
 
@@ -90,7 +95,7 @@ def _problem(title: str, figure: str) -> str:
         raise FileError(f"Panel {title!r} of the published figure {figure} has an unknown title.")
     name, d, noise = match[1].lower(), match[2], match[3]
     if figure.startswith(("lcbench", "hpob")):
-        return f"{figure.split('_')[0]}-{name}"
+        return canonical(f"{figure.split('_')[0]}-{name}")
     base = name if name == "branin" else name + d
     if name == "ackley":  # see `amortes.bench.problems.synthetic`
         base += "-near"

@@ -1,72 +1,49 @@
-"""Reading `results.csv`: a row for each problem, method, seed and iteration."""
+"""Reading results: a row for each problem, method, seed and iteration."""
 
 import contextlib
 import csv
 import gzip
-import math
 import zlib
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO, cast
+from typing import Any, TextIO, cast
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 
-from amortes.bench.report.names import canonical, order_methods, order_problems
-from amortes.bench.report.tables import counted
+from amortes.bench.report.names import (
+    canonical,
+    metric_of,
+    order_methods,
+    order_problems,
+    panel_of,
+)
+from amortes.bench.report.text import counted
 from amortes.errors import FileError
 from amortes.files import read_json
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 NEEDED = ("problem", "d", "method", "seed", "iteration", "value", "regret")
 SECONDS = ("fit_seconds", "search_seconds", "recommend_seconds")
 OPTIONAL = (
     *("noise_sd", *SECONDS, "threads", "version", "commit", "weights"),
     *("simple_value", "simple_regret"),
 )
+RUN = ["problem", "method", "seed"]
+TEXT = ["threads", "version", "commit", "weights"]
+WHOLE = ("d", "seed", "iteration")
+NUMBERS = (*WHOLE, "value", "regret", "noise_sd", *SECONDS, "simple_value", "simple_regret")
+FLOOR = 1e-10
+"""Regrets below count as this: the best values of the problems are not known better."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """One method on one problem with one seed, after n observations for each n in `iteration`."""
-
-    problem: str
-    method: str
-    seed: int
-    d: int
-    noise_sd: float
-    threads: str
-    iteration: Ints  # k, ascending
-    value: Floats  # k; without noise, at the recommended point
-    regret: Floats  # k; NaN if the best value is unknown
-    seconds: Floats  # k x 3: fit, search, recommend; NaN if not measured
-    simple: Floats | None = None  # k; without noise, at the best observation; None if not recorded
-
-    @property
-    def last(self) -> int:
-        """Observations at the end of the run."""
-        return int(self.iteration[-1])
-
-    @property
-    def score(self) -> Floats:
-        """What comparisons go by, higher is better, `k`."""
-        return -self.regret if np.isnan(self.value).all() else self.value
-
-    def score_at(self, iteration: int) -> float:
-        """The score after so many observations; NaN if that was not recorded."""
-        found = np.flatnonzero(self.iteration == iteration)
-        return float(self.score[found[0]]) if len(found) else math.nan
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Results:
     """All runs of a sweep, or of several."""
 
-    runs: Sequence[Run]
+    rows: pd.DataFrame
+    """As `arrange` makes them."""
     environments: Sequence[Any] = ()
     """What each sweep says about its machine."""
     versions: Sequence[str] = ()
@@ -81,27 +58,49 @@ class Results:
     @cached_property
     def problems(self) -> list[str]:
         """In the order of the report."""
-        return order_problems(run.problem for run in self.runs)
+        return list(dict.fromkeys(self.rows["problem"]))
 
     @cached_property
     def methods(self) -> list[str]:
         """In the order of the report."""
-        return order_methods(run.method for run in self.runs)
+        return order_methods(self.rows["method"])
 
     @cached_property
-    def _by_cell(self) -> dict[tuple[str, str], dict[int, Run]]:
-        cells: dict[tuple[str, str], dict[int, Run]] = defaultdict(dict)
-        for run in self.runs:
-            cells[run.problem, run.method][run.seed] = run
-        return dict(cells)
+    def runs(self) -> pd.DataFrame:
+        """The last row of every run, by problem, method and seed."""
+        return (
+            self.rows.groupby(RUN, sort=False, as_index=False)
+            .tail(1)
+            .sort_values(RUN, key=_in_order(self.problems, self.methods))
+        )
 
-    def seeds(self, problem: str, method: str) -> dict[int, Run]:
-        """The runs of a method on a problem, by seed; empty if there are none."""
-        return self._by_cell.get((problem, method), {})
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """What comparisons go by, higher is better: methods across; problem, seed and n down."""
+        return self.rows.pivot(
+            index=["problem", "seed", "iteration"], columns="method", values="score"
+        )
 
-    def on(self, problem: str) -> list[str]:
-        """Methods that were run on a problem."""
-        return [method for method in self.methods if self.seeds(problem, method)]
+
+def arrange(rows: pd.DataFrame) -> pd.DataFrame:
+    """Sort rows by problem, method, iteration and seed, and add what follows from them.
+
+    panel    what they are averaged in
+    score    higher is better: the value, or minus the regret if a run has no values
+    metric   what curves show: log10 of the floored regret, or the value
+    """
+    order = _in_order(order_problems(rows["problem"]), order_methods(rows["method"]))
+    rows = rows.sort_values(["problem", "method", "iteration", "seed"], key=order)
+    rows = rows.assign(**{name: np.nan for name in OPTIONAL if name not in rows})
+    rows[TEXT] = rows[TEXT].astype(object).fillna("")
+    valued = rows.groupby(RUN)["value"].transform("count") > 0
+    by_regret = rows["problem"].map(metric_of) == "regret"
+    log_regret = np.log10(rows["regret"].clip(lower=FLOOR))
+    return rows.assign(
+        panel=rows["problem"].map(panel_of),
+        score=rows["value"].where(valued, -rows["regret"]),
+        metric=log_regret.where(by_regret, rows["value"]),
+    ).reset_index(drop=True)
 
 
 def load_results(*sources: Path) -> Results:
@@ -110,43 +109,40 @@ def load_results(*sources: Path) -> Results:
     Of a run that several of them have, that of the last one counts, as a whole. Of a folder, the
     runs that are finished are read, which results.csv has only once the sweep is.
     """
-    found: dict[Key, list[Row]] = {}
-    incomplete = replaced = 0
-    for source in sources:
-        here: dict[Key, list[Row]] = defaultdict(list)
-        for path in tables(source):
-            incomplete += _read(path, here)
-        replaced += len(found.keys() & here.keys())
-        found |= here
-    runs = [_run(key, rows) for key, rows in found.items()]
-    duplicates = sum(map(len, found.values())) - sum(len(run.iteration) for run in runs)
+    rows, replaced = combined(sources, _read_numbers)
+    known = rows[["value", "regret"]].notna().any(axis=1)
     notes = []
-    if incomplete:
-        notes.append(f"{incomplete} rows have neither value nor regret and are left out.")
-    if duplicates:
-        notes.append(f"{duplicates} rows repeat an iteration of a run; the last one counts.")
+    if not known.all():
+        notes.append(f"{(~known).sum()} rows have neither value nor regret and are left out.")
+    rows = rows[known].assign(problem=rows["problem"].map(canonical))
+    distinct = rows.drop_duplicates([*RUN, "iteration"], keep="last")
+    if len(distinct) < len(rows):
+        repeated = len(rows) - len(distinct)
+        notes.append(f"{repeated} rows repeat an iteration of a run; the last one counts.")
     if replaced:
         notes.append(
             f"Replaced by what a later sweep has of the same problem, method and seed: "
             f"{counted(replaced, 'run')}."
         )
-    digests_of: dict[str, set[str]] = defaultdict(set)
-    for (_, method, _), rows in found.items():
-        digests_of[method] |= {row.weights for row in rows}
-    weights = {method: sorted(d) for method, d in digests_of.items() if d != {""}}
-    for method, digests in weights.items():
-        if len(digests) > 1:
-            listed = ", ".join(digest or "not recorded" for digest in digests)
+    distinct = arrange(distinct)
+    digests = {
+        method: sorted(set(distinct["weights"][distinct["method"] == method]))
+        for method in order_methods(distinct["method"])
+    }
+    digests = {method: found for method, found in digests.items() if found != [""]}
+    for method, found in digests.items():
+        if len(found) > 1:
+            listed = ", ".join(digest or "not recorded" for digest in found)
             notes.append(f"{method}: its runs were made with different weights ({listed}).")
     folders = dict.fromkeys(_table(source).parent.resolve() for source in sources)
     return Results(
-        runs=runs,
+        rows=distinct,
         environments=[
             read_json(path) for folder in folders if (path := folder / "environment.json").is_file()
         ],
-        versions=sorted({row.version for rows in found.values() for row in rows} - {""}),
-        commits=sorted({row.commit for rows in found.values() for row in rows} - {""}),
-        weights=weights,
+        versions=sorted(set(distinct["version"]) - {""}),
+        commits=sorted(set(distinct["commit"]) - {""}),
+        weights=digests,
         failures=[
             _failure(file)
             for folder in folders
@@ -156,13 +152,66 @@ def load_results(*sources: Path) -> Results:
     )
 
 
-def tables(source: Path) -> list[Path]:
-    """The files with the results of a sweep: those of its finished runs, or all in one."""
-    return sorted(source.glob("runs/*.csv")) or [_table(source)]
+def combined(
+    sources: Sequence[Path], read: Callable[[Path], pd.DataFrame]
+) -> tuple[pd.DataFrame, int]:
+    """The rows of several sweeps; of a run that several have, those of the last; how many had."""
+    rows, replaced = pd.DataFrame(), 0
+    for source in sources:
+        files = sorted(source.glob("runs/*.csv")) or [_table(source)]
+        here = pd.concat([read(path) for path in files], ignore_index=True)
+        if len(rows):
+            again = pd.MultiIndex.from_frame(rows[RUN]).isin(pd.MultiIndex.from_frame(here[RUN]))
+            replaced += len(rows.loc[again, RUN].drop_duplicates())
+            here = pd.concat([rows[~again], here], ignore_index=True)
+        rows = here
+    return rows, replaced
+
+
+def read_text(path: Path) -> pd.DataFrame:
+    """The columns of a file of results that reports use, as text."""
+    with _opened(path) as file:
+        header = next(csv.reader(file), [])
+        if missing := [name for name in NEEDED if name not in header]:
+            raise FileError(
+                f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(header)}. "
+                "Is it a results file of `amortes bench run`?"
+            )
+        try:
+            rows = pd.read_csv(
+                file, names=header, dtype=str, keep_default_na=False, skip_blank_lines=False
+            )
+        except pd.errors.ParserError as error:
+            raise FileError(f"{path} is damaged: {error}.") from error
+    if rows.empty:
+        raise FileError(f"{path} has no results: there is nothing below its header.")
+    return rows[[name for name in (*NEEDED, *OPTIONAL) if name in header]]
+
+
+def as_numbers(path: Path, rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """These columns of text as numbers, NaN where there is none; refuses other words."""
+    numbers = {name: pd.to_numeric(rows[name], errors="coerce") for name in columns}
+    for name, values in numbers.items():
+        wrong = values.isna() & ((rows[name] != "") | (name in WHOLE))
+        if wrong.any():
+            place = int(np.flatnonzero(wrong)[0])
+            raise FileError(
+                f"{path}, line {place + 2}: {name} is no number: {rows[name].iloc[place]!r}. "
+                "Delete the line, or run again what wrote it."
+            )
+    return rows.assign(**numbers)
+
+
+def _read_numbers(path: Path) -> pd.DataFrame:
+    rows = read_text(path)
+    rows = as_numbers(path, rows, [name for name in NUMBERS if name in rows])
+    if rows[["value", "regret"]].isna().all(axis=None):
+        raise FileError(f"{path} has no results: no row has a value or a regret.")
+    return rows
 
 
 @contextlib.contextmanager
-def open_table(path: Path) -> Iterator[TextIO]:
+def _opened(path: Path) -> Iterator[TextIO]:
     """A file of results, compressed or not, to read."""
     if not path.is_file():
         raise FileError(
@@ -177,74 +226,8 @@ def open_table(path: Path) -> Iterator[TextIO]:
         raise FileError(f"{path} is damaged: {error}.") from error
 
 
-def check_columns(path: Path, header: Sequence[str]) -> None:
-    """Refuse a file that has no results."""
-    if missing := [name for name in NEEDED if name not in header]:
-        raise FileError(
-            f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(header)}. "
-            "Is it a results file of `amortes bench run`?"
-        )
-
-
 def _table(source: Path) -> Path:
     return source / "results.csv" if source.is_dir() else source
-
-
-Key = tuple[str, str, int]
-
-
-class Row(NamedTuple):
-    """What a line of a results file says about a run."""
-
-    iteration: int
-    numbers: tuple[float, ...]  # value, regret, SECONDS and simple value
-    d: int
-    noise_sd: float
-    threads: str
-    version: str
-    commit: str
-    weights: str
-
-
-def _read(path: Path, found: dict[Key, list[Row]]) -> int:
-    """Add what a results.csv has; returns the number of rows without a result."""
-    incomplete = read = 0
-    with open_table(path) as file:
-        reader = csv.reader(file)
-        header = next(reader, [])
-        check_columns(path, header)
-        place = {name: header.index(name) for name in (*NEEDED, *OPTIONAL) if name in header}
-
-        for cells in reader:
-            try:
-                text = {name: cells[i] for name, i in place.items()}
-                value, regret = _number(text["value"]), _number(text["regret"])
-                if math.isnan(value) and math.isnan(regret):
-                    incomplete += 1
-                    continue
-                key = canonical(text["problem"]), text["method"], int(text["seed"])
-                seconds = (_number(text.get(name, "")) for name in SECONDS)
-                found[key].append(
-                    Row(
-                        iteration=int(text["iteration"]),
-                        numbers=(value, regret, *seconds, _number(text.get("simple_value", ""))),
-                        d=int(text["d"]),
-                        noise_sd=_number(text.get("noise_sd", "")),
-                        threads=text.get("threads", ""),
-                        version=text.get("version", ""),
-                        commit=text.get("commit", ""),
-                        weights=text.get("weights", ""),
-                    )
-                )
-            except (ValueError, IndexError) as error:
-                raise FileError(
-                    f"{path}, line {reader.line_num}: {error}. Delete the line, or run again "
-                    "what wrote it."
-                ) from error
-            read += 1
-    if not read:
-        raise FileError(f"{path} has no results: no row has a value or a regret.")
-    return incomplete
 
 
 def _failure(path: Path) -> str:
@@ -253,24 +236,10 @@ def _failure(path: Path) -> str:
     return f"{lines[0]}: {lines[-1]}" if lines else path.stem
 
 
-def _number(text: str) -> float:
-    return float(text) if text else math.nan
-
-
-def _run(key: Key, rows: Sequence[Row]) -> Run:
-    by_iteration = {row.iteration: row for row in rows}
-    ordered = [by_iteration[i] for i in sorted(by_iteration)]
-    numbers = np.array([row.numbers for row in ordered], dtype=np.float64)
-    return Run(
-        problem=key[0],
-        method=key[1],
-        seed=key[2],
-        d=ordered[-1].d,
-        noise_sd=ordered[-1].noise_sd,
-        threads=ordered[-1].threads,
-        iteration=np.array([row.iteration for row in ordered], dtype=np.int64),
-        value=numbers[:, 0],
-        regret=numbers[:, 1],
-        seconds=numbers[:, 2:5],
-        simple=None if np.isnan(numbers[:, 5]).any() else numbers[:, 5],
-    )
+def _in_order(
+    problems: Sequence[str], methods: Sequence[str]
+) -> Callable[["pd.Series[Any]"], "pd.Series[Any]"]:
+    """A key to sort by: problems and methods by their places, all else as it is."""
+    places = {name: {x: i for i, x in enumerate(names)}
+              for name, names in (("problem", problems), ("method", methods))}  # fmt: skip
+    return lambda column: column.map(places[column.name]) if column.name in places else column

@@ -5,17 +5,18 @@ lines were measured here, dashed ones are published. Colours are after Okabe & I
 (2008), told apart with any colour vision; markers repeat what they say.
 """
 
-import html
 import io
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import markupsafe
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from amortes.bench.methods.registry import METHODS
 from amortes.bench.report.names import parse_method
 from amortes.files import atomic_path, write_text
 
@@ -33,19 +34,20 @@ COLOURS = {
     "amber": ("#b97d00", "#f4c04f"),
     "indigo": ("#4b3f9e", "#a79bf0"),
     "olive": ("#6b7a1e", "#b8c95a"),
+    "teal": ("#0f7c8a", "#4fc3d0"),
     "silver": ("#868e96", "#868e96"),
 }
 """Name: on white, on black. The page defines a CSS variable for each."""
 LIGHT = {name: light for name, (light, _) in COLOURS.items()}
-OURS = {"pes": "blue", "mes": "vermillion", "jes": "green", "ei": "purple", "logei": "wine"}
-OTHERS = {
-    "random": ("silver", "x"),
-    "optuna-tpe": ("sky", "P"),
-    "optuna-gp": ("amber", "X"),
-    "smac-bb": ("indigo", "h"),
-    "smac-hpo": ("olive", "p"),
+OURS = {
+    "auto": "ink",
+    "pes": "blue",
+    "mes": "vermillion",
+    "jes": "green",
+    "ei": "purple",
+    "logei": "wine",
 }
-MARKERS = {"pes": "o", "mes": "s", "jes": "^", "ei": "D", "logei": "v", "gibbon": "s"}
+MARKERS = {"auto": "*", "pes": "o", "mes": "s", "jes": "^", "ei": "D", "logei": "v", "gibbon": "s"}
 DPI = 150
 DASHED = (0, (4, 2))
 DOTTED = (0, (1, 1.2))
@@ -78,23 +80,25 @@ def look(name: str) -> Look:
     """The appearance of a method in every figure."""
     method = parse_method(name)
     marker = MARKERS.get(method.acquisition, "")
-    colour = LIGHT[OURS.get(method.acquisition, "grey")]
-    if method.model == "ours":
-        if method.weights:
+    colour, grey = LIGHT[OURS.get(method.acquisition, "grey")], LIGHT["grey"]
+    match method.model:
+        case "ours" if method.weights:
             return Look(colour=colour, marker=marker, line="-.", width=1.3, hollow=True)
-        return Look(colour=colour, marker=marker)
-    if method.model == "fb":
-        return Look(colour=LIGHT["grey"], marker=marker, width=1.4)
-    if method.model == "map":
-        return Look(colour=LIGHT["brown"], marker=marker, line=DOTTED, width=1.5)
-    if method.model == "paper":
-        return Look(colour=colour, line=DASHED, width=1.2, band=False)
-    if method.model == "paper:fb":
-        return Look(
-            colour=LIGHT["grey"], line=DASHED, width=1.2, band=False, marker=marker, hollow=True
-        )
-    other, marker = OTHERS.get(name, ("silver", "*"))
-    return Look(colour=LIGHT[other], marker=marker, line="-.", width=1.3)
+        case "ours":
+            return Look(colour=colour, marker=marker)
+        case "fb":
+            return Look(colour=grey, marker=marker, width=1.4)
+        case "map":
+            return Look(colour=LIGHT["brown"], marker=marker, line=DOTTED, width=1.5)
+        case "paper":
+            return Look(colour=colour, line=DASHED, width=1.2, band=False)
+        case "paper:fb":
+            line: dict[str, Any] = {"line": DASHED, "width": 1.2, "band": False}
+            return Look(colour=grey, marker=marker, hollow=True, **line)
+    colour, marker = "silver", "*"
+    if entry := METHODS.get(name):
+        colour, marker = entry.colour, entry.marker
+    return Look(colour=LIGHT[colour], marker=marker, line="-.", width=1.3)
 
 
 def look_apart(name: str) -> Look:
@@ -182,6 +186,8 @@ def inline_svg(svg: str, name: str, description: str) -> str:
     points = re.search(r' width="([0-9.]+)pt"', head)
     assert points is not None  # matplotlib always says so
     head = re.sub(r' (width|height)="[^"]*"', "", head)
-    label = f'role="img" aria-label="{html.escape(description)}" style="--points: {points[1]}"'
+    label = (
+        f'role="img" aria-label="{markupsafe.escape(description)}" style="--points: {points[1]}"'
+    )
     head = head.replace("<svg", f"<svg {label}", 1)
     return head + end + rest
