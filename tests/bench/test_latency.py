@@ -13,19 +13,24 @@ from amortes.bench.latency import (
     GIBBON,
     LOGEI,
     MCMC_REPEATS,
+    OPTUNA,
     OURS,
+    Datasets,
     Seconds,
     compare,
     draw,
     measure_start,
     ours,
     rows,
+    run_on,
 )
+from amortes.bench.loop import initial_points
 from amortes.bench.protocol import Step
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import model
 from amortes.pretrained import names
 from amortes.prior.gp import named_prior
+from tests.bench.methods.conduct import Quadratic
 from tests.optimiser.conftest import untrained
 
 
@@ -34,12 +39,17 @@ def network() -> KernelNetwork:
     return untrained(named_prior("robust"))
 
 
+def datasets(network: KernelNetwork, count: int) -> Datasets:
+    return lambda n: draw(network, 1, n, count, seed=0)
+
+
 def test_a_row_for_each_method_and_size(network: KernelNetwork) -> None:
     pytest.importorskip("botorch")
-    settings = {"d": 1, "points": (4, 6), "repeats": 1, "seed": 0, "fully_bayesian": False}
-    found = list(compare(network, **settings))  # type: ignore[arg-type]
+    found = list(
+        compare(network, datasets(network, 2), d=1, points=(4, 6), seed=0, fully_bayesian=False)
+    )
     assert [(row.n, row.method) for row in found] == [
-        (n, method) for n in (4, 6) for method in (OURS, LOGEI, GIBBON)
+        (n, method) for n in (4, 6) for method in (OURS, LOGEI, GIBBON, OPTUNA)
     ]
     for row in found:
         assert row.fit_ms > 0
@@ -68,10 +78,10 @@ def test_the_fully_bayesian_gp_is_timed_as_botorch_has_it_and_compiled(
             )
 
     monkeypatch.setattr(fully_bayesian, "FullyBayesian", Timed)
-    settings = {"d": 1, "points": (6,), "repeats": MCMC_REPEATS + 1, "seed": 0}
-    found = list(compare(network, **settings, fully_bayesian=True))  # type: ignore[arg-type]
-    assert [row.method for row in found] == [OURS, LOGEI, GIBBON, FULLY_BAYESIAN, COMPILED]
-    assert [row.fit_ms for row in found[3:]] == [20e3, 8e3]
+    some = datasets(network, MCMC_REPEATS + 2)
+    found = list(compare(network, some, d=1, points=(6,), seed=0, fully_bayesian=True))
+    assert [row.method for row in found][4:] == [FULLY_BAYESIAN, COMPILED]
+    assert [row.fit_ms for row in found[4:]] == [20e3, 8e3]
     # The first is not timed. Sizes that BoTorch has not met, as in an optimisation.
     assert made == {paper_gp.fit_by_botorch: [6, 5, 4, 3], paper_gp.fit: [6, 6, 6, 6]}
 
@@ -91,6 +101,20 @@ def test_datasets_differ_and_are_repeatable(network: KernelNetwork) -> None:
     assert torch.equal(X, X_again)
     assert torch.equal(y, y_again)
     assert not torch.equal(X, other)
+
+
+def test_datasets_of_real_runs(network: KernelNetwork) -> None:
+    problem = Quadratic(2)
+    some = run_on(network, problem, 7, 2, seed=0)
+    (X, y), (other, _) = some(7)
+    assert X.shape == (7, 2)
+    assert not torch.equal(X, other)
+    assert torch.equal(y, problem.value(X))
+    assert torch.equal(X[:2], initial_points(problem, 0))
+    (short, values), _ = some(4)
+    assert torch.equal(short, X[:4])
+    assert torch.equal(values, y[:4])
+    assert y[2:].max() > y[:2].max()  # it optimises
 
 
 def test_our_time_is_that_of_an_ask(

@@ -1,11 +1,13 @@
-"""How long a suggestion takes after new data: ours, and those of BoTorch's models.
+"""How long a suggestion takes after new data: ours, those of BoTorch's models and of Optuna.
 
-For every number of points n, each of several datasets (drawn from the network's prior, with points
-such as an optimisation leaves) is handed to each method as new, and the wall-clock time until it
-says what to evaluate next is taken, on one thread:
+For every number of points n, each of several datasets is handed to each method as new, and the
+wall-clock time until it says what to evaluate next is taken, on one thread. Datasets are drawn from
+the network's prior, with points such as an optimisation leaves (`draw`), or they are the first n
+results of real runs on a problem of the benchmarks (`run_on`).
 
     amortes                    `Optimizer.ask`: condition the network, maximise the gain
     MAP GP + LogEI, GIBBON     BoTorch: fit `SingleTaskGP`, maximise by `optimize_acqf`
+    Optuna's GP                `GPSampler` with its default settings; fit and search are one
     fully Bayesian GP + JES    BoTorch: MCMC over hyperparameters; optional, as it takes minutes
     ..., compiled code         the same without the time to compile
 
@@ -26,13 +28,16 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from amortes.acquisition.output_warp import fit_warped
+from amortes.bench.loop import initial_points, noise, optimise
+from amortes.bench.methods.ours import Ours
 from amortes.bench.methods.registry import method_factory
 from amortes.bench.protocol import MethodFactory, Problem
 from amortes.nets.base import Network
@@ -40,7 +45,7 @@ from amortes.optimiser import AmortesWarning, Float, Optimizer
 from amortes.prior.tasks import TaskConfig, TaskStream
 from amortes.threads import single_thread
 
-OURS, LOGEI, GIBBON = "amortes", "MAP GP + LogEI", "MAP GP + GIBBON"
+OURS, LOGEI, GIBBON, OPTUNA = "amortes", "MAP GP + LogEI", "MAP GP + GIBBON", "Optuna's GP"
 FULLY_BAYESIAN = "fully Bayesian GP + JES"
 COMPILED = f"{FULLY_BAYESIAN}, compiled code"
 MCMC = (FULLY_BAYESIAN, COMPILED)
@@ -63,6 +68,8 @@ class Seconds:
 
 Stopwatch = Callable[[Tensor, Tensor, int], Seconds]
 """Seconds for the next suggestion given X, `n x d`, y, `n`, and a seed."""
+Datasets = Callable[[int], Iterable[tuple[Tensor, Tensor]]]
+"""X, `n x d`, and y, `n`, of several datasets, given n."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,21 +94,26 @@ class Start:
 
 def compare(
     network: Network[Any],
+    datasets: Datasets,
     *,
     d: int,
     points: Sequence[int],
-    repeats: int,
     seed: int,
     fully_bayesian: bool,
 ) -> Iterator[LatencyRow]:
-    """A row for each number of points and method; medians of `repeats` datasets, or fewer."""
-    methods = {OURS: ours(network), LOGEI: other("map-logei", d), GIBBON: other("map-gibbon", d)}
+    """A row for each number of points and method; medians of all datasets but the first."""
+    methods = {
+        OURS: ours(network),
+        LOGEI: other("map-logei", d),
+        GIBBON: other("map-gibbon", d),
+        OPTUNA: other("optuna-gp", d),
+    }
     if fully_bayesian:
         methods |= _fully_bayesian(d)
     with single_thread():
         for n in points:
             times: dict[str, list[Seconds]] = {name: [] for name in methods}
-            for i, (X, y) in enumerate(draw(network, d, n, repeats + 1, seed)):
+            for i, (X, y) in enumerate(datasets(n)):
                 for name, method in methods.items():
                     if i == 0:
                         method(X, y, seed)  # what is only slow once, such as to compile
@@ -139,6 +151,22 @@ def draw(
     for i in range(count):
         task = stream.batch_of(i, d, n)
         yield task.X[0], task.y[0]
+
+
+def run_on(network: Network[Any], problem: Problem, most: int, count: int, seed: int) -> Datasets:
+    """The first n <= `most` results of our own runs on a problem, by the default policy."""
+    runs = []
+    for i in range(count):
+        records = optimise(problem, _ours(network), seed=seed + i, iterations=most)
+        first = initial_points(problem, seed + i)
+        X = torch.cat([first, torch.tensor([r.x for r in records[1:]], dtype=torch.float64)])
+        y = problem.value(X) + noise(problem, seed + i, most)
+        runs.append((X, y))
+    return lambda n: [(X[:n], y[:n]) for X, y in runs]
+
+
+def _ours(network: Network[Any]) -> MethodFactory:
+    return lambda problem, seed: Ours(problem, seed, network, "auto")
 
 
 def ours(network: Network[Any]) -> Stopwatch:

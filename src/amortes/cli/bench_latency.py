@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import click
@@ -10,12 +11,17 @@ import click
 from amortes.bench.latency import (
     FULLY_BAYESIAN,
     LOGEI,
+    OPTUNA,
     OURS,
+    Datasets,
     LatencyRow,
     Start,
     compare,
+    draw,
     measure_start,
+    run_on,
 )
+from amortes.bench.problems.registry import make_problem
 from amortes.cli.console import (
     ERR,
     EXIT_FAILED_CHECK,
@@ -32,9 +38,9 @@ from amortes.cli.parsing import parse_sizes
 from amortes.cli.weights import Weights
 from amortes.pretrained import as_network
 
-# What amortes promises.
-AT, MOST_MS = 50, 120.0
-FASTER = {LOGEI: 3.0, FULLY_BAYESIAN: 100.0}
+# What amortes aims at.
+AT, MOST_MS = 50, 25.0
+FASTER = {LOGEI: 12.0, OPTUNA: 3.0, FULLY_BAYESIAN: 100.0}
 MOST_IMPORT_SECONDS, MOST_PEAK_MIB = 3.0, 1024.0
 
 BUSY = 0.5
@@ -46,6 +52,9 @@ BUSY = 0.5
 @option("-d", "--dims", "d", type=POSITIVE, default=6, help="Dimensions.")
 @option("--points", callback=parse_sizes, default="20,50,100,200", metavar="N,N,...",
         help="Observed points.")  # fmt: skip
+@option("--problem", metavar="NAME",
+        help="Datasets are the first results of our own runs on this problem of the benchmarks, "
+        "such as classic-hartmann6, instead of draws of the prior.")  # fmt: skip
 @option("--repeats", type=POSITIVE, default=9, help="Datasets of each size; times are medians.")
 @option("--fully-bayesian", is_flag=True,
         help="Also JES under MCMC over hyperparameters: minutes per size.")  # fmt: skip
@@ -56,33 +65,39 @@ def latency(
     weights: Path | None,
     d: int,
     points: tuple[int, ...],
+    problem: str | None,
     repeats: int,
     fully_bayesian: bool,
     seed: int,
     check: bool,
     as_json: bool,
 ) -> None:
-    """Time per suggestion after new data, beside BoTorch, on one thread of this machine.
+    """Time per suggestion after new data, next to others, on one thread of this machine.
 
     Ours is `Optimizer.ask` with WEIGHTS, a file or a name that `amortes info` shows (default: the
     first). BoTorch fits a Gaussian process by MAP and maximises LogEI or GIBBON by optimize_acqf
-    (128 raw samples, 10 restarts). Without WEIGHTS it also measures, in a fresh process, the time
-    to import amortes and load the network, and the peak memory.
+    (128 raw samples, 10 restarts); Optuna's is its GPSampler. Without WEIGHTS it also measures, in
+    a fresh process, the time to import amortes and load the network, and the peak memory.
 
     \b
     Examples:
       amortes bench latency
+      amortes bench latency --problem classic-hartmann6 --points 20,50
       amortes bench latency kernel-paper --points 50 --repeats 21 --check
       amortes bench latency --fully-bayesian --json > latency.json
     """
     if (load := os.getloadavg()[0]) > BUSY:
         ERR.print(f"[yellow]The machine is busy (load {load:.1f}): times will be too long.[/]")
     network = as_network(weights, gains=True)
+    datasets: Datasets = partial(draw, network, d, count=repeats + 1, seed=seed)
+    if problem is not None:
+        made = make_problem(problem)
+        d, datasets = made.d, run_on(network, made, max(points), repeats + 1, seed)
     start = measure_start(d, max(points)) if weights is None else None
     rows = []
-    with counting("rows", "measuring", len(points) * (5 if fully_bayesian else 3)) as update:
+    with counting("rows", "measuring", len(points) * (6 if fully_bayesian else 4)) as update:
         for row in compare(
-            network, d=d, points=points, repeats=repeats, seed=seed, fully_bayesian=fully_bayesian
+            network, datasets, d=d, points=points, seed=seed, fully_bayesian=fully_bayesian
         ):
             rows.append(row)
             update(advance=1, note=f"n={row.n}")
