@@ -37,7 +37,7 @@ GOOD, POOR = 0.6, 0.2
 # The mode is looked for within so many standard deviations of the prior.
 FURTHEST = 5.0
 # Points of a dataset up to which there are as many candidates as wanted.
-FEW = 128
+FEW = 64
 # Points up to which there are more particles: four times as many up to a quarter of this.
 SMALL = 40
 # Candidates from the prior, times n^3: of tiny datasets there are hundreds, better than any
