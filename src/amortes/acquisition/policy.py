@@ -2,7 +2,7 @@
 
 Expected improvement over the best point, as uncertain as that is, goes for a good result at once.
 With noise that is not all: what counts is the config that is recommended in the end, and joint
-entropy search finds out which is best. Early on it is worse all the same: docs/log.md, 2026-11-18.
+entropy search finds out which is best. Early on it is no better: docs/log.md, 2026-11-18.
 
 Few results leave most uncertainty at the faces of the cube, where acquisitions then go first. But
 who sets bounds mostly expects the optimum between them. The policy believes so, too, the less the
@@ -21,7 +21,7 @@ NOISY = 0.1
 ENOUGH = 40
 """Results from which on, with noise, information is worth more than improvement."""
 BELIEF = 5.0
-"""c above; chosen on functions outside of all benchmarks: docs/log.md, 2026-11-18."""
+"""c above; chosen on functions outside the benchmark suites: docs/log.md, 2026-11-18."""
 AT_THE_FACE = 0.02
 """ε above: what is left of the belief at a face."""
 SURE = 0.9
