@@ -194,5 +194,6 @@ if (filled) {
 } else {
   addParameter();
 }
-document.getElementById("name").focus();
+// Unless somebody has begun to type already.
+if (document.activeElement === document.body) document.getElementById("name").focus();
 window.labIsReady();
