@@ -54,6 +54,7 @@ class Fitted:
         *,
         maximise: bool = True,
         units: Units | None = None,
+        state: Any = None,
     ) -> None:
         if network.training:
             raise ConfigError("the network is in training mode; call `network.eval()` first.")
@@ -71,6 +72,9 @@ class Fitted:
         self.told: tuple[Tensor | None, Tensor | None] | None = None  # the optimum, user's units
         self._hint: Hint | None = None  # the same for the network
         # Also when the caller is in inference mode: a later call may want gradients.
+        if state is not None:
+            self._state = state
+            return
         with torch.inference_mode(False), torch.no_grad():
             pending = None if X_pending is None else X_pending[None]
             z = self.units.to_network(self.y)

@@ -42,24 +42,27 @@ def fit_warped(network: Network[Any], X: Tensor, y: Tensor, *, maximise: bool) -
     plain = Units.of(y, maximise=maximise)
     if len(y) < LEAST_POINTS or float(plain.to_network(y).std()) == 0.0 or not network.has_evidence:
         return Fitted(network, X, y, maximise=maximise)
-    choices = [Units.of(y, maximise=maximise, power=power) for power in POWERS]
+    choices = [plain.with_power(power, y) for power in POWERS]
     # Powers of outliers may overflow.
     choices = [units for units in choices if bool(units.to_network(y).isfinite().all())]
     Z = torch.stack([units.to_network(y) for units in choices])
     bonus = torch.stack([units.log_slope(y).sum() + _log_prior(units) for units in choices])
     independent = bonus - 0.5 * (Z.square() + math.log(2.0 * math.pi)).sum(-1)
-    tried: dict[int, tuple[float, Fitted]] = {}
-    best = int(independent.argmax())
-    for _ in range(1 + ROUNDS):
-        fitted = Fitted(network, X, y, maximise=maximise, units=choices[best])
+    order = independent.argsort(descending=True)
+    choices, Z, bonus = [choices[i] for i in order], Z[order], bonus[order]
+    with torch.no_grad():
+        state, choice = network.condition_likeliest(X[None], Z[None], bonus[None])
+    best = int(choice)
+    fitted = Fitted(network, X, y, maximise=maximise, units=choices[best], state=state)
+    tried = {best: fitted}
+    for _ in range(ROUNDS):
         evidence = fitted.evidence_of(Z) + bonus
-        tried[best] = float(evidence[best]), fitted
-        leader = max(value for value, _ in tried.values())
-        evidence[list(tried)] = -math.inf
-        best = int(evidence.argmax())
-        if float(evidence[best]) < leader + WORTH:
+        better = int(evidence.argmax())
+        if better in tried or float(evidence[better]) < float(evidence[best]) + WORTH:
             break
-    return max(tried.values(), key=lambda pair: pair[0])[1]
+        best = better
+        fitted = tried[best] = Fitted(network, X, y, maximise=maximise, units=choices[best])
+    return fitted
 
 
 def _log_prior(units: Units) -> float:

@@ -11,6 +11,7 @@ for the good ones. Where the data give no scale (a single value, or values that 
 only) it is the size of the values, or 1 if they are zero.
 """
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Self
@@ -65,11 +66,16 @@ class Units:
         sign = 1.0 if maximise else -1.0
         centre, scale = _bulk(sign * y)
         t = (sign * y - centre) / scale
-        v = power_transform(t, power)
-        sd = 1.0 if without_spread(y) else float(v.std())
         low, high = float(t.min()), float(t.max())
         reach = BEYOND * max(high - low, 1.0)
-        return cls(sign, centre, scale, power, float(v.mean()), sd, low - reach, high + reach)
+        units = cls(sign, centre, scale, 1.0, 0.0, 1.0, low - reach, high + reach)
+        return units.with_power(power, y)
+
+    def with_power(self, power: float, y: Tensor) -> Self:
+        """Those of the same data y, with another power."""
+        v = power_transform(self._standard(y), power)
+        sd = 1.0 if without_spread(y) else float(v.std())
+        return dataclasses.replace(self, power=power, mean=float(v.mean()), sd=sd)
 
     def to_network(self, y: Tensor) -> Tensor:
         """The z of values y."""

@@ -117,7 +117,17 @@ class Network(nn.Module, ABC, Generic[State]):
         return None
 
     has_evidence: bool = False
-    """Whether it knows the density of its data, `log_evidence`."""
+    """Whether it knows the density of its data: `log_evidence`, `condition_likeliest`."""
+
+    def condition_likeliest(
+        self, X: Tensor, Y: Tensor, bonus: Tensor, X_pending: Tensor | None = None
+    ) -> tuple[State, Tensor]:
+        """`condition` on that of m alternatives Y, `b x m x n`, with the best evidence, roughly.
+
+        `bonus`, `b x m`, adds to the evidence; the alternative that seems best so far comes first.
+        Also returns which one it is, `b`.
+        """
+        raise NotImplementedError
 
     def log_evidence(self, state: State, Y: Tensor | None = None) -> Tensor:
         """Log density of the data, `b`, or of other values Y, `b x m x n`, instead: `b x m`."""

@@ -15,6 +15,7 @@ derivatives are radial: with w = -2 dk/d(r^2) and c = -2 dw/d(r^2),
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -45,8 +46,37 @@ def correlation(kernel: Kernel, r2: Tensor, roughness: Tensor | None = None) -> 
     """The kernel at unit output variance as a function of r^2; roughness broadcasts to r^2."""
     if kernel == "se":
         return (-0.5 * r2).exp_()
-    r, decay = _matern(r2)
-    return _mixed(kernel, (1.0 + r + r.square() / 3.0) * decay, r2, roughness)
+    if torch.is_grad_enabled() and r2.requires_grad:
+        value: Tensor = _Differentiable.apply(kernel, r2, roughness)  # type: ignore[no-untyped-call]
+        return value
+    # In place: large temporaries take longer to allocate than to compute.
+    r = (5.0 * r2).sqrt_()
+    rough = (5.0 / 3.0 * r2).add_(r).add_(1.0)
+    return _mixed(kernel, rough.mul_(r.neg_().exp_()), r2, roughness)
+
+
+class _Differentiable(torch.autograd.Function):
+    """The correlation with its slope: one operation backwards instead of ten."""
+
+    @staticmethod
+    def forward(ctx: Any, kernel: Kernel, r2: Tensor, roughness: Tensor | None) -> Tensor:
+        value, slope = value_and_slope(kernel, r2, roughness)
+        by_roughness = None
+        if roughness is not None and roughness.requires_grad:
+            by_roughness = correlation("matern52", r2) - correlation("se", r2)
+        ctx.kernel = kernel
+        ctx.save_for_backward(r2, slope, by_roughness, roughness)
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor, Tensor | None]:
+        r2, slope, by_roughness, roughness = ctx.saved_tensors
+        if torch.is_grad_enabled():  # somebody wants second derivatives
+            slope = radial_slope(ctx.kernel, r2, roughness)
+        by_r2 = -0.5 * slope * gradient
+        if by_roughness is None:
+            return None, by_r2, None
+        return None, by_r2, (by_roughness * gradient).sum_to_size(roughness.shape)
 
 
 def radial_slope(kernel: Kernel, r2: Tensor, roughness: Tensor | None = None) -> Tensor:

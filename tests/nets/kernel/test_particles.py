@@ -7,14 +7,15 @@ import torch
 from torch import Tensor
 
 from amortes.errors import ConfigError
+from amortes.nets.kernel.encoder import standardised
 from amortes.nets.kernel.hyper_posterior import HyperPosterior, observed_covariance
 from amortes.nets.kernel.particles import (
     FURTHEST,
     STEEP,
     ParticleConfig,
     find_modes,
+    infer,
     infer_particles,
-    infer_with_roots,
     normal_points,
     thin,
 )
@@ -141,7 +142,7 @@ def test_the_mode_is_found_without_noise(n: int) -> None:
     # From z = 0, a noise sd of 0.05, ten steps get to 0.0003 at best.
     X, y = branin(n)
     posterior = HyperPosterior(PRIORS["robust"], X, y)
-    z, *_ = find_modes(posterior, X.new_zeros(1, 4), steps=ParticleConfig().steps)
+    z, *_ = find_modes(posterior, X.new_zeros(1, 4), steps=30)
     gradient = posterior.derivatives(z)[1].where(z.abs() < FURTHEST, 0.0)  # held there
     assert float(gradient.norm()) < 1.0
     weights = infer_particles(PRIORS["robust"], X, y, ParticleConfig()).log_weights.exp()
@@ -166,8 +167,8 @@ def test_priors_of_very_little_noise(loc: float) -> None:
         ("count", [0, -1]),
         ("candidates", [0]),
         ("inflation", [0.0, -1.0, math.inf, math.nan]),
+        ("from_guess", [-1]),
         ("steps", [-1]),
-        ("refinements", [-1]),
     ],
 )
 def test_invalid_values_name_the_field(field: str, values: list[Any]) -> None:
@@ -276,7 +277,8 @@ def test_guesses_good_or_bad_leave_the_posterior_what_it_is(off: float) -> None:
     # In the order of the encoder: lengthscale, shape, shift, output variance, noise, roughness.
     mean = torch.full((4, 6), off, dtype=torch.float64)
     guess = [(mean, torch.full_like(mean, -0.7))]
-    told, root = infer_with_roots(prior, task.X, task.y, ParticleConfig(count=256), guess)
+    alternatives, bonus = task.y[:, None], torch.zeros(4, 1, dtype=torch.float64)
+    told, root, _ = infer(prior, task.X, alternatives, bonus, ParticleConfig(count=256), guess)
     z = prior.noise_sd.latent(told.hyper.noise_sd, 1)
     ours = (told.log_weights.exp() * z).sum(-1)
     assert (ours - exact).abs().max() < 0.15
@@ -285,21 +287,41 @@ def test_guesses_good_or_bad_leave_the_posterior_what_it_is(off: float) -> None:
     assert torch.allclose(root @ root.mT, covariance, atol=1e-10)
 
 
-def test_guesses_need_fewer_steps(task: TaskBatch, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = []
+def test_climbs_begin_at_the_best_points_screened(
+    task: TaskBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = []
     original = find_modes
 
-    def counted(posterior: HyperPosterior, start: Tensor, limit: int) -> Any:
-        steps.append((limit, start))
-        return original(posterior, start, limit)
+    def counted(posterior: HyperPosterior, start: Tensor, limit: int, rivals: int) -> Any:
+        begun.append((limit, posterior.log_density(start[:, None])[:, 0], start))
+        return original(posterior, start, limit, rivals)
 
     monkeypatch.setattr("amortes.nets.kernel.particles.find_modes", counted)
-    prior = PRIORS["real"]
-    guess = [
-        (0.1 * torch.ones(3, 9, dtype=torch.float64), torch.zeros(3, 9, dtype=torch.float64))
-        for _ in prior.models
-    ]
-    infer_with_roots(prior, task.X, task.y, ParticleConfig(), guess)
-    assert [limit for limit, _ in steps] == [ParticleConfig().refinements] * 2
-    assert [start.shape for _, start in steps] == [(9, 5), (9, 9)]  # three starts each
-    assert all((start[::3] == 0.1).all() for _, start in steps)
+    prior, config = PRIORS["real"], ParticleConfig()
+    # In the order of the encoder; as good a guess as can be: the true hyperparameters.
+    y, z = standardised(prior, task.y, task.hyper)
+    guess = [(z, torch.full_like(z, -4.0)) for _ in prior.models]
+    infer(prior, task.X, y[:, None], torch.zeros_like(y[:, :1]), config, guess)
+    assert [limit for limit, *_ in begun] == [config.steps] * 2
+    assert [start.shape for *_, start in begun] == [(9, 5), (9, 9)]  # three starts each
+    for (_, model), (_, density, _) in zip(prior.models, begun, strict=True):
+        posterior = HyperPosterior(model, task.X, y)
+        others = normal_points(posterior.p, 64).expand(3, -1, -1)
+        best = posterior.log_density(others).amax(-1)
+        assert (density.reshape(3, 3)[:, 0] >= best - 1e-9).all()
+
+
+def test_the_likeliest_of_alternatives_is_inferred_from() -> None:
+    prior = PRIORS["robust"]
+    task = TaskStream(prior, 6, TaskConfig(batch_size=4, num_queries=2)).batch_of(0, 2, 20)
+    shuffled = task.y[:, torch.randperm(20, generator=torch.Generator().manual_seed(0))]
+    Y = torch.stack([shuffled, task.y], dim=1)
+    nothing = torch.zeros(4, 2, dtype=torch.float64)
+    found = infer(prior, task.X, Y, nothing, ParticleConfig())
+    assert (found.choice == 1).all()
+    alone = infer_particles(prior, task.X, task.y, ParticleConfig())
+    torch.testing.assert_close(found.particles.log_evidence, alone.log_evidence)
+    torch.testing.assert_close(found.particles.hyper.lengthscale, alone.hyper.lengthscale)
+    bonus = torch.tensor([[1e6, 0.0]] * 4, dtype=torch.float64)
+    assert (infer(prior, task.X, Y, bonus, ParticleConfig()).choice == 0).all()

@@ -59,14 +59,19 @@ class HyperPosterior:
         K = [observed_covariance(self.prior, hyper, self.X[:, None]) for hyper in hypers]
         return linalg.cholesky(torch.cat(K, dim=1) if len(K) > 1 else K[0])
 
-    def log_density(self, z: Tensor, root: Tensor | None = None) -> Tensor:
-        """L(z) for z, `b x k x p`: `b x k`; `root` is that at z."""
+    def log_density(self, z: Tensor, root: Tensor | None = None, Y: Tensor | None = None) -> Tensor:
+        """L(z) for z, `b x k x p`: `b x k`; `root` is that at z.
+
+        Of other results Y, `b x m x n`, instead: `b x k x m`.
+        """
         L = self.root(z) if root is None else root
-        r: Tensor = torch.linalg.solve_triangular(
-            L, self.residual[:, None].expand(*L.shape[:-1], 1), upper=False
-        )
+        residual = self.residual if Y is None else (Y - self.prior.mean.loc).mT
+        residual = residual[:, None].expand(*L.shape[:-1], -1)
+        white: Tensor = torch.linalg.solve_triangular(L, residual, upper=False)
+        square = white.square().sum(-2)  # b x k x m
         log_det = L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        return -0.5 * (r.square().sum((-1, -2)) + z.square().sum(-1)) - log_det - self.constant
+        rest = -0.5 * z.square().sum(-1) - log_det - self.constant
+        return rest - 0.5 * square[..., 0] if Y is None else rest[..., None] - 0.5 * square
 
     def value_and_gradient(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """L and its gradient at z, `b x p`: `b` and `b x p`."""

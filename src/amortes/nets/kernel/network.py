@@ -26,7 +26,7 @@ from amortes.nets.kernel.conditioning import ROUGHLY, VARIANCE_FLOOR, Conditione
 from amortes.nets.kernel.encoder import Encoder, EncoderConfig, propose
 from amortes.nets.kernel.gains import Gains, given_hint
 from amortes.nets.kernel.losses import inference_loss
-from amortes.nets.kernel.particles import ParticleConfig, infer_with_roots
+from amortes.nets.kernel.particles import ParticleConfig, infer
 from amortes.nets.kernel.representers import RepresenterConfig, ThompsonDraws, thompson_draws
 from amortes.prior.gp import GPPrior, Hyperparameters
 
@@ -79,12 +79,23 @@ class KernelNetwork(Network[KernelState]):
         """Infer hyperparameter particles and factorise; see `Network.condition`."""
         if X.shape[1] == 0:
             raise DataError(f"X: needs an observation, but has shape {tuple(X.shape)}.")
+        return self.condition_likeliest(X, y[:, None], torch.zeros_like(y[:, :1]), X_pending)[0]
+
+    def condition_likeliest(
+        self, X: Tensor, Y: Tensor, bonus: Tensor, X_pending: Tensor | None = None
+    ) -> tuple[KernelState, Tensor]:
+        """See `Network.condition_likeliest`; the encoder reads the first of the alternatives."""
         with _kept():
-            X64, y64 = _double(X), _double(y)
-            guess = None if self.encoder is None else propose(self.encoder, self.prior, X64, y64)
-            particles, root = infer_with_roots(self.prior, X64, y64, self._config.particles, guess)
+            X64, Y64 = _double(X), _double(Y)
+            guess = None
+            if self.encoder is not None:
+                guess = propose(self.encoder, self.prior, X64, Y64[:, 0])
+            particles, root, choice = infer(
+                self.prior, X64, Y64, bonus.double(), self._config.particles, guess
+            )
+            y64 = Y64[torch.arange(len(Y64)), choice]
             pending = None if X_pending is None else _double(X_pending)
-            return KernelState(condition(self.prior, particles, X64, y64, pending, root))
+            return KernelState(condition(self.prior, particles, X64, y64, pending, root)), choice
 
     def with_pending(self, state: KernelState, X_pending: Tensor | None) -> KernelState:
         """Keep the particles, which do not depend on pending points."""

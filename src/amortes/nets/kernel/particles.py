@@ -1,14 +1,18 @@
 """The posterior over Gaussian-process hyperparameters, as a few weighted particles.
 
-Damped scoring (Nocedal & Wright, 2006, chapter 4) climbs the log posterior, L(z) of
-`hyper_posterior` with its information F, from where a trained network points (`encoder`), and from
-two fixed starts: a few points are often explained by a smooth function with much noise, and as well
-by a rough one with little, and an encoder may be wrong where data leave the prior. Around
-the modes fixed quasi-random normal points are sent through F^(-1/2), slightly inflated, and joined
-by some from the prior, which for tiny datasets is better than any approximation around a mode, and
-from the encoder's Gaussian. These candidates are weighted by posterior over proposal density, that
-of the whole mixture, and thinned to as many particles as are wanted. No Markov chain, no random
-numbers: milliseconds.
+1. *Screen.* The log posterior, L(z) of `hyper_posterior`, is computed at points of the Gaussian
+   that a trained network proposes (`encoder`), at some of the prior, and at two fixed points: a few
+   results are often explained by a smooth function with much noise, and as well by a rough one with
+   little. If there are several ways to see the results (powers of them), this decides which:
+   one factorisation of a covariance serves all.
+2. *Climb.* Damped scoring (Nocedal & Wright, 2006, chapter 4) with the information F climbs from
+   the best of these points and from the fixed ones.
+3. *Weigh.* Around the modes fixed quasi-random normal points are sent through F^(-1/2), slightly
+   inflated. With the points of the prior, which for tiny datasets are better than any approximation
+   around a mode, and of the encoder they are candidates, weighted by posterior over proposal
+   density, that of the whole mixture, and thinned to as many particles as are wanted.
+
+No Markov chain, no random numbers: milliseconds.
 """
 
 import dataclasses
@@ -32,6 +36,8 @@ from amortes.prior.gp import GPPrior, Hyperparameters
 STARTS = ((0.5, 1.5, -1.0), (-1.0, -1.0, 0.0))
 # Norm of the gradient of the log posterior that is too much for a mode (docs/log.md, 2026-11-17).
 STEEP = 1.0
+# How many times the rise of its next step a climb may hope for.
+HOPE = 3.0
 # Shares of the predicted rise above which there is less damping, and below which there is more.
 GOOD, POOR = 0.6, 0.2
 # The mode is looked for within so many standard deviations of the prior.
@@ -68,11 +74,11 @@ class ParticleConfig:
     count: int = 16  # of large datasets; small ones, which cost little, have more
     candidates: int = 2  # for each of these, of small datasets
     inflation: float = 1.25  # of proposals with `FEW_LATENTS` coordinates
-    steps: int = 30  # of a climb, at most, without an encoder
-    refinements: int = 12  # of a climb, at most, with one
+    from_guess: int = 8  # candidates from the encoder's Gaussian
+    steps: int = 12  # of a climb, at most
 
     def __post_init__(self) -> None:
-        require_least(self, count=1, candidates=1, steps=0, refinements=0)
+        require_least(self, count=1, candidates=1, from_guess=0, steps=0)
         if not (self.inflation > 0.0 and math.isfinite(self.inflation)):
             raise ConfigError(f"inflation: must be positive, not {self.inflation}.")
 
@@ -101,33 +107,38 @@ class Modes(NamedTuple):
     value: Tensor  # b, the log posterior there
 
 
-def find_modes(posterior: HyperPosterior, start: Tensor, steps: int) -> Modes:
+def find_modes(posterior: HyperPosterior, start: Tensor, steps: int, rivals: int = 1) -> Modes:
     """Modes by damped Fisher scoring from `start`, `b x p`.
 
     Damping follows the rise of a step as a share of the rise that was predicted: else steps jump to
     and fro across flat valleys of short lengthscales. A climb ends where it is no longer `STEEP`.
     Without noise a step takes at most half a unit off its logarithm, and it may be a long one.
+    Of each `rivals` climbs in turn, those that do not even promise to come near the best with
+    `HOPE` times the rise of their next step end as well.
     """
     modes, informations = start.clone(), start.new_empty(*start.shape, start.shape[-1])
-    values = start.new_empty(len(start))
     place, z = torch.arange(len(start)), start
     value, gradient, information = posterior.derivatives(z)
+    values = value.clone()
     damping = torch.full_like(value, 0.1)
     eye = torch.eye(z.shape[-1], dtype=z.dtype)
     part = posterior
     for _ in range(steps):
         free = (z.abs() < FURTHEST) | (gradient * z < 0.0)
         gradient = torch.where(free, gradient, 0.0)
-        steep = gradient.norm(dim=-1) > STEEP
-        if not bool(steep.all()):
-            modes[place], informations[place], values[place] = z, information, value
-            climbing = (place, z, value, gradient, information, damping)
-            place, z, value, gradient, information, damping = (t[steep] for t in climbing)
+        damped = information + damping[:, None, None] * eye
+        step = torch.cholesky_solve(gradient[..., None], linalg.cholesky(damped)).squeeze(-1)
+        going = gradient.norm(dim=-1) > STEEP
+        if rivals > 1:
+            best = values.reshape(-1, rivals).amax(-1).repeat_interleave(rivals)[place]
+            going &= value + HOPE * (gradient * step).sum(-1) > best - NEGLIGIBLE
+        if not bool(going.all()):
+            modes[place], informations[place] = z, information
+            climbing = (place, z, value, gradient, information, damping, step)
+            place, z, value, gradient, information, damping, step = (t[going] for t in climbing)
             if len(place) == 0:
                 break
             part = posterior.rows(place)
-        damped = information + damping[:, None, None] * eye
-        step = torch.cholesky_solve(gradient[..., None], linalg.cholesky(damped)).squeeze(-1)
         step = step * (2.0 / step.norm(dim=-1, keepdim=True).clamp_min(2.0))
         z_new = (z + step).clamp(-FURTHEST, FURTHEST)
         value_new, gradient_new, information_new = part.derivatives(z_new)
@@ -142,24 +153,35 @@ def find_modes(posterior: HyperPosterior, start: Tensor, steps: int) -> Modes:
         z = torch.where(better[:, None], z_new, z)
         gradient = torch.where(better[:, None], gradient_new, gradient)
         information = torch.where(better[:, None, None], information_new, information)
-    modes[place], informations[place], values[place] = z, information, value
+        values[place] = value
+    modes[place], informations[place] = z, information
     return Modes(modes, informations, values)
 
 
 def infer_particles(prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig) -> Particles:
     """Weighted hyperparameters for X, `b x n x d`, y, `b x n` (float64)."""
-    return infer_with_roots(prior, X, y, config)[0]
+    return infer(prior, X, y[:, None], torch.zeros_like(y[:, :1]), config).particles
 
 
-def infer_with_roots(
+class Inferred(NamedTuple):
+    """What `infer` finds."""
+
+    particles: Particles
+    root: Tensor  # b x k x n x n, Cholesky factors of the observations' covariances
+    choice: Tensor  # b, which of the alternatives
+
+
+def infer(
     prior: GPPrior,
     X: Tensor,
-    y: Tensor,
+    Y: Tensor,
+    bonus: Tensor,
     config: ParticleConfig,
     guess: Sequence[tuple[Tensor, Tensor]] | None = None,
-) -> tuple[Particles, Tensor]:
-    """The same, and the Cholesky factors of the observations' covariances, `b x k x n x n`.
+) -> Inferred:
+    """Weighted hyperparameters for X, `b x n x d`, and the likeliest of alternatives Y.
 
+    Y, `b x m x n`, are m ways to see the results; `bonus`, `b x m`, adds to the evidence of each.
     `guess` are the encoder's proposals, for each model of the prior: mean and log sd of z.
     """
     _, n, d = X.shape
@@ -174,11 +196,18 @@ def infer_with_roots(
                 Guess(*(to_posterior_order(model, t[rows].to(X), d) for t in pair))
                 for (_, model), pair in zip(models, guess, strict=True)
             ]
-        parts.append(_infer(models, X[rows], y[rows], config, guesses))
-    hyper = Hyperparameters.cat([p.hyper for p, _ in parts])
-    log_weights = torch.cat([p.log_weights for p, _ in parts])
-    particles = Particles(hyper, log_weights, torch.cat([p.log_evidence for p, _ in parts]))
-    return particles, torch.cat([root for _, root in parts]) if len(parts) > 1 else parts[0][1]
+        parts.append(_infer(models, X[rows], Y[rows], bonus[rows], config, guesses))
+    if len(parts) == 1:
+        return parts[0]
+    return Inferred(
+        Particles(
+            Hyperparameters.cat([part.particles.hyper for part in parts]),
+            torch.cat([part.particles.log_weights for part in parts]),
+            torch.cat([part.particles.log_evidence for part in parts]),
+        ),
+        torch.cat([part.root for part in parts]),
+        torch.cat([part.choice for part in parts]),
+    )
 
 
 class Guess(NamedTuple):
@@ -191,76 +220,125 @@ class Guess(NamedTuple):
 def _infer(
     models: Sequence[tuple[float, GPPrior]],
     X: Tensor,
-    y: Tensor,
+    Y: Tensor,
+    bonus: Tensor,
     config: ParticleConfig,
     guesses: Sequence[Guess | None],
-) -> tuple[Particles, Tensor]:
+) -> Inferred:
     """Of a prior that is a mixture: particles of each of its models, weighed by their evidence.
 
     A model whose evidence, by Laplace's approximation, is negligible for all datasets has none.
     """
-    climbs = [
-        _Climb.of(HyperPosterior(model, X, y), config, guess)
+    shares = X.new_tensor([share for share, _ in models]).log()
+    screens = [
+        _Screen.of(HyperPosterior(model, X, Y[:, 0]), Y, config, guess)
         for (_, model), guess in zip(models, guesses, strict=True)
     ]
-    shares = X.new_tensor([share for share, _ in models]).log()
+    heights = [s.density.amax(1) + share for s, share in zip(screens, shares, strict=True)]
+    choice = (torch.stack(heights).amax(0) + bonus).argmax(-1)  # b
+    y = Y[torch.arange(len(Y)), choice]
+    climbs = [
+        _Climb.of(HyperPosterior(model, X, y), screen, choice, config)
+        for (_, model), screen in zip(models, screens, strict=True)
+    ]
     rough = torch.stack([climb.log_evidence for climb in climbs], dim=-1) + shares  # b x models
     close = (rough > rough.amax(-1, keepdim=True) - NEGLIGIBLE).any(0).tolist()
     parts = [_particles(climb, config) for climb, near in zip(climbs, close, strict=True) if near]
     shares = shares[torch.tensor(close)]
     evidence = torch.stack([p.log_evidence for p, _ in parts], dim=-1) + shares
     if len(parts) == 1:
-        return dataclasses.replace(parts[0][0], log_evidence=evidence[:, 0]), parts[0][1]
+        only, root = parts[0]
+        return Inferred(dataclasses.replace(only, log_evidence=evidence[:, 0]), root, choice)
     odds = evidence.log_softmax(-1)
     log_weights = torch.cat([p.log_weights + odds[:, i, None] for i, (p, _) in enumerate(parts)], 1)
     kept, log_weights = thin(log_weights, min(config.kept(X.shape[1]), log_weights.shape[1]))
     hyper = Hyperparameters.cat([p.hyper for p, _ in parts], dim=1)
     hyper = hyper[torch.arange(len(kept))[:, None], kept]
     root = _pick(torch.cat([root for _, root in parts], dim=1), kept)
-    return Particles(hyper, log_weights, evidence.logsumexp(-1)), root
+    return Inferred(Particles(hyper, log_weights, evidence.logsumexp(-1)), root, choice)
+
+
+class _Screen(NamedTuple):
+    """Points that are looked at before any climb, and how likely the alternatives are there.
+
+    First those from the prior, then those of the encoder's Gaussian, which are candidates as well;
+    then its mean and the fixed starts, which are not.
+    """
+
+    guess: Guess | None
+    z: Tensor  # b x s x p
+    root: Tensor  # b x s x n x n
+    density: Tensor  # b x s x m
+    counts: tuple[int, int]  # of points from the prior, and from the encoder
+
+    @classmethod
+    def of(
+        cls, posterior: HyperPosterior, Y: Tensor, config: ParticleConfig, guess: Guess | None
+    ) -> Self:
+        """For alternatives Y, `b x m x n`."""
+        b, n, p = posterior.b, posterior.n, posterior.p
+        counts = config.from_prior(n), 0 if guess is None else config.from_guess
+        normals = normal_points(p, sum(counts)).to(posterior.X)
+        from_prior, from_guess = torch.split_with_sizes(normals, counts)
+        groups = [from_prior.expand(b, -1, -1)]
+        fixed = _starts(posterior).expand(b, -1, -1)
+        if guess is not None:
+            mean = guess.mean[:, None]
+            groups += [mean + guess.log_sd.exp()[:, None] * from_guess, mean]
+        z = torch.cat([*groups, fixed], dim=1)
+        root = posterior.root(z)
+        return cls(guess, z, root, posterior.log_density(z, root, Y), counts)
+
+    def starts(self, choice: Tensor) -> Tensor:
+        """Where climbs for alternative `choice`, `b`, begin: `b x (1 + fixed) x p`.
+
+        At the likeliest point, and at the fixed ones.
+        """
+        fixed = len(STARTS)
+        density = self.density[torch.arange(len(choice)), :-fixed, choice]
+        best = _pick(self.z, density.argmax(-1, keepdim=True))
+        return torch.cat([best, self.z[:, -fixed:]], dim=1)
 
 
 class _Climb(NamedTuple):
     """The modes that climbs of one model have found."""
 
     posterior: HyperPosterior
-    guess: Guess | None
+    screen: _Screen
     mode: Tensor  # b x s x p
     factor: Tensor  # b x s x p x p, Cholesky factors of the information there
     log_evidence: Tensor  # b, by Laplace's approximation at the best of them
 
     @classmethod
-    def of(cls, posterior: HyperPosterior, config: ParticleConfig, guess: Guess | None) -> Self:
-        """From the fixed starts and where the encoder points."""
-        b, p = posterior.b, posterior.p
-        starts, steps = _starts(posterior)[None].expand(b, -1, -1), config.steps
-        if guess is not None:
-            starts, steps = torch.cat([guess.mean[:, None], starts], dim=1), config.refinements
-        s = starts.shape[1]
+    def of(
+        cls, posterior: HyperPosterior, screen: _Screen, choice: Tensor, config: ParticleConfig
+    ) -> Self:
+        """From the starts of a screen."""
+        starts = screen.starts(choice)
+        b, s, p = starts.shape
         rows = torch.arange(b).repeat_interleave(s)
-        climbs = find_modes(posterior.rows(rows), starts.flatten(0, 1), steps)
+        climbs = find_modes(posterior.rows(rows), starts.flatten(0, 1), config.steps, rivals=s)
         mode, factor = climbs.mode.reshape(b, s, p), torch.linalg.cholesky(climbs.information)
         volume = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         log_evidence = (climbs.value - volume).reshape(b, s).amax(-1)
-        return cls(posterior, guess, mode, factor.reshape(b, s, p, p), log_evidence)
+        return cls(posterior, screen, mode, factor.reshape(b, s, p, p), log_evidence)
 
 
 def _particles(climb: _Climb, config: ParticleConfig) -> tuple[Particles, Tensor]:
     """Those of one model, and the Cholesky factors of the observations' covariances."""
     posterior = climb.posterior
-    z, log_proposal = _candidates(climb, config)
+    z, root, log_proposal = _candidates(climb, config)
     # By noise, so that neighbours, of which few are kept, are alike in what matters most.
     order = z[..., posterior.d + 1].argsort(-1)
-    z, log_proposal = _pick(z, order), log_proposal.gather(1, order)
-    root = posterior.root(z)
-    log_ratio = posterior.log_density(z, root) - log_proposal
+    log_ratio = (posterior.log_density(z, root) - log_proposal).gather(1, order)
     log_weights = log_ratio.log_softmax(-1)
     log_evidence = log_ratio.logsumexp(-1) - math.log(z.shape[1])
     count = config.kept(posterior.n)
     if z.shape[1] > count:
         kept, log_weights = thin(log_weights, count)
-        z, root = _pick(z, kept), _pick(root, kept)
-    return Particles(posterior.hyperparameters(z), log_weights, log_evidence), root
+        order = order.gather(1, kept)
+    hyper = posterior.hyperparameters(_pick(z, order))
+    return Particles(hyper, log_weights, log_evidence), _pick(root, order)
 
 
 def _pick(values: Tensor, rows: Tensor) -> Tensor:
@@ -268,36 +346,37 @@ def _pick(values: Tensor, rows: Tensor) -> Tensor:
     return values[torch.arange(len(rows))[:, None], rows]
 
 
-def _candidates(climb: _Climb, config: ParticleConfig) -> tuple[Tensor, Tensor]:
-    """Points z, `b x m x p`, and the log density they are drawn from, up to a constant."""
-    posterior, guess, factor = climb.posterior, climb.guess, climb.factor
-    b, n, p = posterior.b, posterior.n, posterior.p
+def _candidates(climb: _Climb, config: ParticleConfig) -> tuple[Tensor, Tensor, Tensor]:
+    """Points z, `b x c x p`, their Cholesky factors, and the log density they are drawn from.
+
+    That is up to a constant.
+    """
+    posterior, screen, factor = climb.posterior, climb.screen, climb.factor
+    guess, counts = screen.guess, [count for count in screen.counts if count]
+    b, p = posterior.b, posterior.p
     s, mode = climb.mode.shape[1], climb.mode[:, :, None]
     inflation = config.inflation_for(p)
-    sizes = [config.from_prior(n), config.local(n), 0 if guess is None else config.local(n) // 4]
-    points = normal_points(p, sum(sizes)).to(posterior.X)
-    from_prior, local, from_guess = torch.split_with_sizes(points, sizes)
-    groups = [from_prior.expand(b, -1, -1)]
+    local = normal_points(p, config.local(posterior.n)).to(posterior.X)
+    groups = []
     for i in range(s):
         shift = torch.linalg.solve_triangular(
             factor[:, i].mT, inflation * local[i::s].T.expand(b, -1, -1), upper=True
         )
         groups.append(mode[:, i] + shift.mT)
-    counts = [len(group[0]) for group in groups]
-    if guess is not None:
-        groups.append(guess.mean[:, None] + guess.log_sd.exp()[:, None] * from_guess)
-        counts.append(len(from_guess))
-    z = torch.cat(groups, dim=1)  # b x m x p
-    whitened = (z[:, None] - mode) @ factor / inflation  # b x s x m x p
-    log_det = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) - p * math.log(inflation)
+    near = torch.cat(groups, dim=1)
+    seen = sum(counts)
+    z = torch.cat([screen.z[:, :seen], near], dim=1)  # b x c x p
+    root = torch.cat([screen.root[:, :seen], posterior.root(near)], dim=1)
     densities = [-0.5 * z.square().sum(-1)[:, None]]
-    densities.append(log_det[..., None] - 0.5 * whitened.square().sum(-1))
     if guess is not None:
         off = (z - guess.mean[:, None]) * (-guess.log_sd).exp()[:, None]
         log_sd = guess.log_sd.sum(-1, keepdim=True)
         densities.append((-0.5 * off.square().sum(-1) - log_sd)[:, None])
-    shares = z.new_tensor(counts) / z.shape[1]
-    return z, (torch.cat(densities, dim=1) + shares.log()[:, None]).logsumexp(1)
+    whitened = (z[:, None] - mode) @ factor / inflation  # b x s x c x p
+    log_det = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) - p * math.log(inflation)
+    densities.append(log_det[..., None] - 0.5 * whitened.square().sum(-1))
+    shares = z.new_tensor([*counts, *(len(group[0]) for group in groups)]) / z.shape[1]
+    return z, root, (torch.cat(densities, dim=1) + shares.log()[:, None]).logsumexp(1)
 
 
 def _starts(posterior: HyperPosterior) -> Tensor:
