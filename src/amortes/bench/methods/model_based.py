@@ -22,7 +22,7 @@ from amortes.acquisition.pool import Score, evaluate
 from amortes.acquisition.shortlist import Rough
 from amortes.bench.protocol import Problem, Step
 from amortes.errors import DataError
-from amortes.optimiser.model import AROUND
+from amortes.optimiser.suggest import AROUND
 from amortes.random import derive_seeds
 
 Model = TypeVar("Model")
