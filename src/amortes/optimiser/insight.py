@@ -13,7 +13,6 @@ from amortes.device import on_cpu
 from amortes.errors import DataError, shown
 from amortes.optimiser.explanation import Explanation, explain
 from amortes.optimiser.importance import importance
-from amortes.optimiser.parameter import copied
 from amortes.optimiser.plots.plots import Plots
 from amortes.optimiser.prediction import Prediction, check_level, predict
 from amortes.optimiser.recommendation import Recommendation
@@ -28,7 +27,7 @@ from amortes.optimiser.summary import (
 )
 from amortes.optimiser.table import to_frame
 from amortes.optimiser.text import html_table
-from amortes.optimiser.trials import Ledger, Trial
+from amortes.optimiser.trials import Ledger, Trial, copied
 from amortes.random import generator
 
 if TYPE_CHECKING:

@@ -17,14 +17,22 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from amortes.acquisition import Fitted, Found, SearchConfig, maximise, maximise_pool
+from amortes.acquisition import (
+    TO_THE_TOP,
+    USUAL,
+    Fitted,
+    Found,
+    Score,
+    SearchConfig,
+    maximise,
+    maximise_pool,
+)
+from amortes.acquisition.domain import is_among
 from amortes.acquisition.output_warp import fit_warped
 from amortes.acquisition.policy import automatic, log_belief, recommended
-from amortes.acquisition.pool import Score, is_among
-from amortes.acquisition.search import TO_THE_TOP
 from amortes.errors import ConfigError, DataError, require_int, shown
 from amortes.nets.base import Network
-from amortes.optimiser.design import Fixed, agreeing, domain, sample, spread
+from amortes.optimiser.design import Fixed, agreeing, sample, spread
 from amortes.optimiser.limits import departures, warn
 from amortes.optimiser.space import Config
 from amortes.optimiser.state import fingerprint
@@ -197,7 +205,7 @@ class Suggester:
         exclude: Tensor | None = None,
         fixed: Fixed | None = None,
         gain: bool = False,
-        config: SearchConfig | None = None,
+        config: SearchConfig = USUAL,
     ) -> Found:
         """The point of the space with the highest score; none of `exclude`, if it can be.
 
@@ -234,7 +242,7 @@ class Suggester:
         # The search itself knows the constraints that are linear in the cube, to follow them.
         return maximise(
             allowed if space.constraints else score,
-            domain(space, fixed),
+            space.domain(fixed),
             seed=seed,
             around=around,
             exclude=exclude,
