@@ -4,7 +4,7 @@ from scipy import stats
 from torch import Tensor
 
 from amortes.acquisition import Domain
-from amortes.acquisition.domain import MARGIN
+from amortes.acquisition.domain import CHUNK, MARGIN, is_among
 from amortes.errors import DataError
 from amortes.random import generator
 
@@ -122,3 +122,11 @@ def test_impossible_domains(arguments: dict[str, Tensor], message: str) -> None:
 def test_bad_boxes(lower: Tensor, upper: Tensor) -> None:
     with pytest.raises(DataError, match="lower"):
         Domain(lower=lower, upper=upper)
+
+
+def test_is_among() -> None:
+    X = torch.rand(3 * CHUNK + 7, 2, generator=generator(0), dtype=torch.float64)
+    assert is_among(X, None).sum() == 0
+    assert is_among(X, X[:0]).sum() == 0
+    assert is_among(X, X[10:13]).nonzero().flatten().tolist() == [10, 11, 12]
+    assert not is_among(X[:1], X[:1] + 1e-6).any()

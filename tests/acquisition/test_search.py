@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from amortes.acquisition import Domain, Fitted, SearchConfig, maximise
+from amortes.acquisition import Domain, Fitted, SearchConfig, evaluate, maximise
 from amortes.acquisition.bench import optimize_acqf_method
-from amortes.acquisition.pool import evaluate, is_among
+from amortes.acquisition.domain import is_among
 from amortes.errors import ConfigError, DataError
 from amortes.nets.kernel import KernelNetwork
 from tests.acquisition.conftest import data

@@ -27,7 +27,7 @@ from amortes.bench.latency import (
 from amortes.bench.loop import initial_points
 from amortes.bench.protocol import Step
 from amortes.nets.kernel import KernelNetwork
-from amortes.optimiser import model
+from amortes.optimiser import suggest
 from amortes.pretrained import names
 from amortes.prior.gp import named_prior
 from tests.bench.methods.conduct import Quadratic
@@ -127,7 +127,7 @@ def test_our_time_is_that_of_an_ask(
         fits.append((X, y, maximise))
         return fit_warped(network, X, y, maximise=maximise)
 
-    for module in (latency, model):
+    for module in (latency, suggest):
         monkeypatch.setattr(module, "fit_warped", fit)
     clock = types.SimpleNamespace(perf_counter=lambda: 3.0 * len(fits) ** 2)
     monkeypatch.setattr(latency, "time", clock)

@@ -1,6 +1,6 @@
 import json
 import math
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import torch
 
 from amortes.errors import DataError
 from amortes.optimiser import Categorical, Ordinal
-from amortes.optimiser.choices import Choices
+from amortes.optimiser.choices import Choices, identity
 from amortes.random import generator
 
 
@@ -111,3 +111,19 @@ def test_messages_do_not_list_a_thousand_choices() -> None:
 def test_values_that_are_not_hashable_are_none_of_the_choices() -> None:
     with pytest.raises(DataError, match="is not one of"):
         Categorical(["a", "b"]).check({1})
+
+
+class Size(StrEnum):
+    SMALL = "s"
+
+
+def test_identity() -> None:
+    assert identity(1) == identity(1.0) == identity(np.int8(1))
+    assert identity(1) != identity(True)
+    assert identity("1") != identity(1)
+    assert identity({"a": 1, "b": 2}) == identity({"b": 2, "a": 1})
+    assert identity([1, True]) == identity([1.0, True]) != identity([1, 1])
+    assert identity((1, 2)) != identity([1, 2])
+    assert identity(Size.SMALL) == identity("s")
+    with pytest.raises(TypeError, match="unhashable"):
+        identity([{1}])

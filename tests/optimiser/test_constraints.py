@@ -4,7 +4,6 @@ import torch
 
 from amortes.errors import ConfigError
 from amortes.optimiser import Allowed, Categorical, Float, Int, Linear, Space
-from amortes.optimiser.design import domain
 from amortes.random import generator
 
 
@@ -58,7 +57,7 @@ def test_the_size_of_the_coefficients_does_not_matter(size: float) -> None:
         space = Space(
             {"x": Float(0, 1), "y": Float(0, 1)}, [Linear({"x": size, "y": size}, 1e-3 * size)]
         )
-        return [float(x.sum()) for x in domain(space).walk(20, 0)]
+        return [float(x.sum()) for x in space.domain().walk(20, 0)]
 
     assert sums(size) == pytest.approx(sums(1.0), rel=1e-6)
     assert 0 < min(sums(size)) < max(sums(size)) < 1e-3

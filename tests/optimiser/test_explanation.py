@@ -51,7 +51,7 @@ def test_a_trial_is_explained_by_what_was_known_before_it(
 
 
 def test_the_closest_result(mixed: Optimizer) -> None:
-    fitted = mixed._suggester.model().fitted
+    fitted = mixed._suggester.fitted()
     assert fitted.lengthscale is not None
     config = {"x": 0.31, "n": 2, "c": "a"}
     here = mixed.space.encode(config)
@@ -128,7 +128,7 @@ def test_gains_take_pending_trials_into_account(mixed: Optimizer) -> None:
     pending = mixed.ask()
     beside = mixed.explain(config)
     point = mixed.space.encode(config)[None]
-    fitted = mixed._suggester.model(pending=True).fitted
+    fitted = mixed._suggester.fitted(pending=True)
     assert fitted.X_pending is not None
     assert beside.information == pytest.approx(float(fitted.score("jes", point)))
     assert beside.information != alone.information

@@ -351,7 +351,7 @@ def test_a_mistyped_result_can_be_corrected(network: KernelNetwork) -> None:
     right = never.ask()
     never.tell(right, loss(right.config))
     assert [t.value for t in opt.trials if t.value] == [t.value for t in never.trials if t.value]
-    assert float(opt._suggester.model().fitted.y[-1]) == loss(wrong.config)
+    assert float(opt._suggester.fitted().y[-1]) == loss(wrong.config)
     with pytest.raises(DataError, match="is not of this optimiser"):
         opt.withdraw(Trial(99, wrong.config))
 

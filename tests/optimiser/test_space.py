@@ -126,3 +126,8 @@ def test_coordinates_of_some_values() -> None:
     assert all(0 <= u <= 1 for v in (1e-5, 1e-1) for u in MIXED.coordinates({"lr": v}).values())
     with pytest.raises(DataError, match="outside"):
         MIXED.coordinates({"lr": 1.0})
+
+
+def test_only_discrete_spaces_are_projected() -> None:
+    assert Space({"x": Float(0, 1)}).domain().project is None
+    assert Space({"x": Float(0, 1), "n": Int(1, 3)}).domain().project is not None

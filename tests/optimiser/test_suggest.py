@@ -1,22 +1,27 @@
 import itertools
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
+from amortes.acquisition import Fitted
+from amortes.acquisition.policy import log_belief
 from amortes.nets.base import Network
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import AmortesWarning, Categorical, Float, Int, Linear, Optimizer, Space
 from amortes.optimiser.design import spread
-from amortes.optimiser.model import Model
 from amortes.optimiser.space import Config
 from amortes.optimiser.suggest import Suggester
 from amortes.optimiser.trials import Ledger, Outcome
 from amortes.optimiser.weights import Weight, learned_cost_weight
+
+LINE = Space({"x": Float(0, 1)})
+X_AND_VALUES = [(0.0, 0.0), (0.3, 1.0), (0.6, 0.5)]
 
 
 def suggester(network: KernelNetwork, space: Space, **changes: Any) -> Suggester:
@@ -38,6 +43,20 @@ def evaluate(chooser: Suggester, fun: Callable[[Config], float], n: int) -> list
         trial = chooser.ledger.open(configs[-1])
         chooser.ledger.close(trial.number, Outcome.of(fun(configs[-1]), None, False, None))
     return configs
+
+
+def told(
+    network: KernelNetwork,
+    results: Sequence[tuple[float, float | None]],
+    space: Space = LINE,
+    **changes: Any,
+) -> Suggester:
+    """Knows values at some x; None is a failure."""
+    chooser = suggester(network, space, **changes)
+    for x, value in results:
+        outcome = Outcome.of(value, None, value is None, None)
+        chooser.ledger.close(chooser.ledger.open({"x": x}).number, outcome)
+    return chooser
 
 
 def test_it_begins_with_the_design(network: KernelNetwork) -> None:
@@ -156,23 +175,23 @@ def test_cost_functions_see_allowed_configs_only(network: KernelNetwork) -> None
     assert all(config["a"] + config["b"] <= 60.0 + 1e-6 for config in seen)
 
 
-def test_models_are_fitted_again_only_after_news(network: KernelNetwork) -> None:
-    chooser = suggester(network, Space({"x": Float(0, 1)}))
+def test_fits_are_made_again_only_after_news(network: KernelNetwork) -> None:
+    chooser = suggester(network, LINE)
     evaluate(chooser, lambda c: c["x"], 3)
-    model = chooser.model()
-    assert chooser.model(pending=True) is model  # nothing is pending
+    fitted = chooser.fitted()
+    assert chooser.fitted(pending=True) is fitted  # nothing is pending
     chooser.ledger.open({"x": 0.5})
-    assert chooser.model() is model
-    assert chooser.model(pending=True) is not model
-    assert chooser.model(pending=True) is chooser.model(pending=True)
+    assert chooser.fitted() is fitted
+    assert chooser.fitted(pending=True) is not fitted
+    assert chooser.fitted(pending=True) is chooser.fitted(pending=True)
     chooser.ledger.close(3, Outcome.of(None, None, True, None))
-    assert chooser.model() is not model
+    assert chooser.fitted() is not fitted
     # Nor is one kept of a trial that was forgotten, for another of its number.
     chooser.ledger.open({"x": 0.5})
-    waiting = chooser.model(pending=True)
+    waiting = chooser.fitted(pending=True)
     chooser.ledger.forget(4)
     chooser.ledger.open({"x": 0.7})
-    assert chooser.model(pending=True) is not waiting
+    assert chooser.fitted(pending=True) is not waiting
 
 
 def test_departures_are_said_once(network: KernelNetwork) -> None:
@@ -230,13 +249,13 @@ def test_suggestions_take_one_thread_and_leave_the_others_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before, seen = torch.get_num_threads(), []
-    fit = Model.__init__
+    fit = Suggester.fit
 
-    def spied(*args: Any, **more: Any) -> None:
+    def spied(self: Suggester, ledger: Ledger) -> Fitted:
         seen.append(torch.get_num_threads())
-        fit(*args, **more)
+        return fit(self, ledger)
 
-    monkeypatch.setattr(Model, "__init__", spied)
+    monkeypatch.setattr(Suggester, "fit", spied)
     try:
         torch.set_num_threads(2)
         optimizer = Optimizer({"x": Float(0.0, 1.0)}, seed=0)
@@ -262,3 +281,114 @@ def test_failures_count_as_initial_trials(network: KernelNetwork) -> None:
         configs = evaluate(suggester(network, space, initial=5, seed=seed), fun, 12)
         failed += sum(config["x0"] > 0.3 for config in configs[5:])
     assert failed <= 13  # at random it would be twenty
+
+
+def test_failures_are_no_data_but_weigh_the_gain(network: KernelNetwork) -> None:
+    X = torch.tensor([[0.2], [0.9]], dtype=torch.float64)
+    gains = {}
+    for name in ("ei", "logei"):
+        with_failure = told(network, [*X_AND_VALUES, (0.9, None)], acquisition=name)
+        without = told(network, X_AND_VALUES, acquisition=name)
+        means = (chooser.fitted().predict(X).mean for chooser in (with_failure, without))
+        assert torch.equal(*means)
+        gains[name] = with_failure.gain()(X), without.gain()(X)
+    ratio = gains["ei"][0] / gains["ei"][1]
+    assert float(ratio[0]) > 0.9
+    assert float(ratio[1]) < 0.1
+    torch.testing.assert_close(gains["logei"][0] - gains["logei"][1], ratio.log())
+
+
+@pytest.mark.parametrize("maximise", [True, False])
+def test_a_failure_is_worth_the_worst_result(network: KernelNetwork, maximise: bool) -> None:
+    failures = [(x, None) for x in (0.65, 0.7, 0.75)]
+    chooser = told(network, [*X_AND_VALUES, *failures], maximise=maximise)
+    X = torch.tensor([[0.7], [0.2]], dtype=torch.float64)
+    mean, worst = chooser.fitted().score("mean", X), -1.0  # standardised, results are -1, 0 and 1
+    value = chooser.value()(X)
+    assert min(worst, float(mean[0])) < float(value[0]) < float(mean[0])
+    assert value[1] == mean[1]  # where success is likely, its chance is of no account
+
+
+@pytest.mark.parametrize("maximise", [True, False])
+def test_penalties_are_drawn_in(network: KernelNetwork, maximise: bool) -> None:
+    sign = 1.0 if maximise else -1.0
+    results = [(i / 11, -1e6 if i in (0, 10, 11) else -abs(i / 11 - 0.4)) for i in range(12)]
+    chooser = told(network, [(x, sign * value) for x, value in results], maximise=maximise)
+    fitted = chooser.fitted()
+    drawn = fitted.units.to_network(fitted.y)
+    good = drawn[1:10]
+    values = torch.tensor([value for _, value in results[1:10]])
+    assert torch.equal(good.argsort(stable=True), values.argsort(stable=True))
+    assert (drawn[[0, 10, 11]] < good.min()).all()
+    assert good.max() - good.min() > 0.1 * (good.min() - drawn.min())  # 5e-7 as they are
+    found = chooser.search(chooser.value(), seed=0)
+    assert float(found.x) == pytest.approx(0.4, abs=0.1)
+
+
+def test_the_search_respects_constraints(network: KernelNetwork) -> None:
+    def score(X: Tensor) -> Tensor:
+        return X.sum(1)
+
+    for parameters in (
+        {"x": Float(0, 1), "y": Float(0, 1)},
+        {"x": Int(0, 50), "y": Int(0, 50)},
+        {"x": Float(0.1, 1, log=True), "y": Float(0.1, 1, log=True)},
+    ):
+        scale = 50.0 if isinstance(parameters["x"], Int) else 1.0
+        space = Space(parameters, [Linear({"x": 1.0, "y": 2.0}, upper=scale)])
+        chooser = suggester(network, space)
+        for x in (0.1, 0.2):
+            trial = chooser.ledger.open({"x": scale * x, "y": scale * x})
+            chooser.ledger.close(trial.number, Outcome.of(x, None, False, None))
+        config = space.decode(chooser.search(score, seed=0).x)
+        assert config["x"] + 2 * config["y"] <= scale * (1 + 1e-6)
+        # Brute force over a grid of the space.
+        grid = torch.cartesian_prod(*torch.linspace(0, 1, 101, dtype=torch.float64).expand(2, -1))
+        grid = space.project(grid)
+        best = score(grid[space.feasible(grid)]).max()
+        assert score(space.encode(config)[None]) >= best - 0.03
+
+
+def test_points_are_spared_only_if_the_gain_is_not_weighed(network: KernelNetwork) -> None:
+    bounded = Space({"x": Float(0, 1)}, [Linear({"x": 1.0}, upper=0.9)])
+
+    def first_scored(chooser: Suggester, *, gain: bool) -> int:
+        scored = []
+
+        def score(X: Tensor) -> Tensor:
+            scored.append(len(X))
+            return X[:, 0]
+
+        chooser.search(score, seed=0, gain=gain)
+        return scored[0]
+
+    everything = first_scored(told(network, X_AND_VALUES), gain=False)
+    assert first_scored(told(network, X_AND_VALUES), gain=True) < 0.6 * everything
+    failed = told(network, [*X_AND_VALUES, (0.9, None)])
+    assert first_scored(failed, gain=True) == everything
+    assert first_scored(told(network, X_AND_VALUES, bounded), gain=True) > 0.6 * everything
+
+
+def test_pending_points_lower_the_gain_there(network: KernelNetwork) -> None:
+    X = torch.tensor([[0.8]], dtype=torch.float64)
+    for name in ("ei", "jes"):
+        chooser = told(network, X_AND_VALUES[:2], acquisition=name)
+        unseen = chooser.gains(X)
+        chooser.ledger.open({"x": 0.8})
+        assert chooser.gains(X) < 0.5 * unseen
+
+
+def test_only_auto_believes_that_the_optimum_is_inside(
+    network: KernelNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = [(0.1, 0.0), (0.4, 1.0), (0.8, 0.5)]
+    X = torch.tensor([[0.5], [0.0], [1.0]], dtype=torch.float64)
+    sober = told(network, results)
+    assert torch.equal(sober.worth()(X), sober.gain()(X))
+    chooser = told(network, results, acquisition="auto")
+    torch.testing.assert_close(chooser.worth()(X) - chooser.gain()(X), log_belief(X, 3))
+    few = told(network, [(0, 0.0), (1, 1.0)], Space({"x": Int(0, 1)}), acquisition="auto")
+    assert torch.equal(few.worth()(X[1:]), few.gain()(X[1:]))
+    # Gains that are not logarithms are multiplied.
+    monkeypatch.setattr(chooser, "current", lambda: "jes")
+    torch.testing.assert_close(chooser.worth()(X), chooser.gain()(X) * log_belief(X, 3).exp())

@@ -8,7 +8,7 @@ import torch
 
 from amortes.errors import DataError
 from amortes.optimiser import Categorical, Float, Space, Trial
-from amortes.optimiser.trials import Ledger, Outcome
+from amortes.optimiser.trials import Ledger, Outcome, copied
 
 SPACE = Space({"x": Float(0, 1), "c": Categorical([[1], [2], [3]])})
 
@@ -182,3 +182,12 @@ def test_a_copy_shares_nothing() -> None:
     trial = Trial(0, {"c": [1]})
     trial.copy()["c"].append(2)
     assert trial.config == {"c": [1]}
+
+
+def test_copies_share_nothing_that_can_be_changed() -> None:
+    thing = object()
+    value = {"a": [1, {"b": thing}]}
+    again = copied(value)
+    assert again == value
+    again["a"][1]["b"] = None
+    assert value["a"][1] == {"b": thing}

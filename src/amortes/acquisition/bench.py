@@ -15,10 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from amortes.acquisition.domain import Domain
+from amortes.acquisition.domain import Domain, Score
 from amortes.acquisition.fitted import Fitted
-from amortes.acquisition.pool import Score, evaluate
-from amortes.acquisition.search import SearchConfig, maximise
+from amortes.acquisition.search import SearchConfig, evaluate, maximise
 from amortes.errors import MissingExtraError
 from amortes.nets.base import Network
 from amortes.prior.tasks import TaskConfig, TaskStream

@@ -22,8 +22,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from amortes.acquisition.domain import Domain
-from amortes.acquisition.pool import Score
+from amortes.acquisition.domain import Domain, Score
 
 PATIENCE = 3
 """Steps without a rise of the best that matters, after which the climb ends."""

@@ -3,7 +3,8 @@
 1. Score many candidates: a low-discrepancy set with many points on the faces, and perturbations of
    the best points known at several scales, each of some of the coordinates. If the score goes by
    mean and standard deviation, and somebody knows these roughly, twice as many points of the set
-   are looked at, and only the promising ones (`shortlist`) and a share of all are scored.
+   are looked at, and only the `promising` ones and a share of all are scored: most scores rise with
+   both, so their best points are where mean + c sd is largest for some c >= 0.
 2. Discrete parameters (`Domain.project`) first take jumps: random changes of some coordinates and
    crossings of two candidates, of which the best per start are kept.
 3. From the best of both kinds of candidates, climb along gradients, all starts at once (`climb`).
@@ -13,6 +14,7 @@ Deterministic given the seed. `amortes bench search` compares it with BoTorch's 
 
 import dataclasses
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,20 +22,25 @@ import torch
 from torch import Tensor
 
 from amortes.acquisition.climb import climb
-from amortes.acquisition.domain import Domain
-from amortes.acquisition.pool import Found, Score, check_points, evaluate, is_among
-from amortes.acquisition.shortlist import Rough, promising
+from amortes.acquisition.domain import CHUNK, Domain, Score, check_points, is_among
 from amortes.errors import DataError, require_least
 from amortes.random import derive_seeds
 
+Rough = Callable[[Tensor], tuple[Tensor, Tensor] | None]
+"""Points `m x d` -> means and standard deviations, `m` each, higher is better; None if unknown."""
+
+OPTIMISM = (0.0, 0.5, 1.0, 2.0, 4.0, math.inf)
+"""The factors c."""
+SMALLEST = 1e-100
+"""Rises below this count as this: they only matter where weights differ."""
 SCALES = (-2.5, -0.5)
 """Powers of ten between which the scales of perturbations are."""
 CHANGED, CROSSED = 0.25, 0.5
 """Share of the coordinates changed by a jump, and of the jumps that take them from a partner."""
 WIDER, SPREAD, FAR, NEAR = 2, 8, 5, 4
 """With rough moments: how many times as many points of the low-discrepancy set are looked at; how
-many of them are scored in any case; and the best for each of the shortlist's factors, among them
-and among the perturbations."""
+many of them are scored in any case; and the best for each of the factors c, among them and among
+the perturbations."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +65,18 @@ class SearchConfig:
         require_least(self, **(dict.fromkeys(vars(self), 0.0) | least))
 
 
+USUAL = SearchConfig()
 TO_THE_TOP = SearchConfig(tolerance=0.0, fine_steps=30)
 """For the place of the maximum rather than its height, as in a recommendation."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best point, its score, and whether it is none of those to exclude."""
+
+    x: Tensor  # d
+    value: float
+    fresh: bool
 
 
 def maximise(
@@ -71,7 +88,7 @@ def maximise(
     exclude: Tensor | None = None,
     scale: Tensor | None = None,
     rough: Rough | None = None,
-    config: SearchConfig | None = None,
+    config: SearchConfig = USUAL,
 ) -> Found:
     """The best point found in `domain`.
 
@@ -83,7 +100,7 @@ def maximise(
     check_points(around, domain.d, "around")
     check_points(exclude, domain.d, "exclude")
     check_points(None if scale is None else scale[None], domain.d, "scale")
-    search = _Search(score, domain, exclude, scale, rough, config or SearchConfig())
+    search = _Search(score, domain, exclude, scale, rough, config)
     found = search.run(seed, around)
     if found is None and exclude is not None:
         found = dataclasses.replace(search, exclude=None).run(seed, around)
@@ -94,6 +111,26 @@ def maximise(
             "A x <= b once its discrete parameters are rounded. Loosen the constraints."
         )
     return found
+
+
+def evaluate(score: Score, X: Tensor) -> Tensor:
+    """Scores of points `m x d` without gradients, -inf for NaN: `m`."""
+    with torch.no_grad():
+        parts = [score(X[i : i + CHUNK]) for i in range(0, len(X), CHUNK)]
+    return torch.cat(parts).nan_to_num(-math.inf, math.inf, -math.inf)
+
+
+def promising(mean: Tensor, sd: Tensor, each: int, log_weight: Tensor | None = None) -> Tensor:
+    """Which of m points are among the best `each` for one of the factors: `m`, bool."""
+    chosen = torch.zeros(len(mean), dtype=torch.bool)
+    for c in OPTIMISM:
+        bound = sd if c == math.inf else mean + c * sd
+        chosen[bound.topk(min(each, len(mean))).indices] = True
+        if log_weight is not None:
+            rise = sd if c == math.inf else bound - mean.max()
+            weighed = rise.clamp_min(SMALLEST).log() + log_weight
+            chosen[weighed.topk(min(each, len(mean))).indices] = True
+    return chosen
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from amortes.bench.sweep import Progress, named_method, sweep
 from amortes.engines import Engine
 from amortes.errors import ConfigError
 from amortes.files import cache_folder, sha256
-from amortes.optimiser.model import ACQUISITIONS
+from amortes.optimiser.suggest import ACQUISITIONS
 from amortes.prior.gp import GPPrior
 
 DIMS = (2, 4, 6, 10)

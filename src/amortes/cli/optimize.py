@@ -32,8 +32,8 @@ from amortes.command.run import CommandRun, Plan
 from amortes.command.spacefile import read_space
 from amortes.command.template import Template, variable
 from amortes.optimiser.insight import Goal
-from amortes.optimiser.model import ACQUISITIONS
 from amortes.optimiser.optimizer import Optimizer
+from amortes.optimiser.suggest import ACQUISITIONS
 from amortes.optimiser.table import read_results
 from amortes.optimiser.text import number
 from amortes.training.interrupt import StopRequest

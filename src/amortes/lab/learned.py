@@ -184,7 +184,7 @@ def _needing_results(question: Any, **options: Any) -> Any:
 
 
 def _fitted(optimizer: Optimizer) -> Any:
-    return optimizer._suggester.model().fitted
+    return optimizer._suggester.fitted()
 
 
 def finite(value: T) -> T:

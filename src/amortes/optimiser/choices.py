@@ -30,7 +30,7 @@ from torch import Tensor
 
 from amortes.errors import ConfigError, DataError, shown
 from amortes.optimiser.codebook import MOST, codebook
-from amortes.optimiser.parameter import Parameter, identity, is_plain, text
+from amortes.optimiser.parameter import Parameter, is_plain, text
 
 SHOWN = 10
 """Choices listed in a message."""
@@ -223,6 +223,31 @@ class Categorical(Choices):
             return (U[:, 0] >= 0.5).long()
         codes = self._codes.to(U.dtype)
         return (codes.square().sum(1) - 2.0 * U @ codes.mT).argmin(1)
+
+
+def identity(value: Any) -> Hashable:
+    """The same for equal values, and hashable; 1 and 1.0 are equal, 1 and True are not.
+
+    A TypeError if the value, or what a list or dict has in it, is not hashable.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        return bool, value
+    if isinstance(value, list | tuple):
+        return isinstance(value, tuple), *map(identity, value)
+    if isinstance(value, dict):
+        return dict, frozenset((identity(k), identity(v)) for k, v in value.items())
+    hash(value)
+    return value  # type: ignore[no-any-return]
+
+
+def same(value: Any, known: Any) -> bool:
+    """Whether a value of any type is equal to a known one, which is hashable."""
+    try:
+        return identity(value) in {identity(known)}
+    except (TypeError, RecursionError):
+        return False
 
 
 def _checked(choice: Any, kind: str) -> Any:

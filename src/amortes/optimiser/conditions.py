@@ -20,8 +20,8 @@ from functools import cached_property
 from typing import Any
 
 from amortes.errors import ConfigError, DataError, shown
-from amortes.optimiser.choices import Categorical
-from amortes.optimiser.parameter import Parameter, identity
+from amortes.optimiser.choices import Categorical, identity
+from amortes.optimiser.parameter import Parameter
 
 
 @dataclass(frozen=True)

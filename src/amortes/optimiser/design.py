@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from amortes.acquisition import Domain
-from amortes.acquisition.pool import SAME
+from amortes.acquisition.domain import SAME
 from amortes.errors import ConfigError, DataError
 from amortes.optimiser.space import Space
 from amortes.random import derive_seeds
@@ -34,19 +33,6 @@ def agreeing(X: Tensor, fixed: Fixed) -> Tensor:
     """The rows of `n x d` with these coordinates."""
     columns, values = list(fixed), torch.tensor(list(fixed.values()), dtype=X.dtype)
     return X[((X[:, columns] - values).abs() <= SAME).all(1)]
-
-
-def domain(space: Space, fixed: Fixed | None = None) -> Domain:
-    """The space as the search sees it, with some coordinates fixed."""
-    A, b = space.rows
-    discrete = any(p.cardinality is not None for p in space.free.values())
-    return Domain.cube(
-        space.d,
-        fixed=fixed,
-        A=A if len(A) else None,
-        b=b if len(b) else None,
-        project=space.project if discrete else None,
-    )
 
 
 def sample(
@@ -133,7 +119,7 @@ def _walks(space: Space, size: int, seed: int, fixed: Fixed) -> Iterator[Tensor]
     Without end.
     """
     try:
-        allowed = domain(space, fixed)
+        allowed = space.domain(fixed)
     except DataError:
         raise ConfigError(
             "constraints: no config satisfies them with room to spare. Check the signs of the "

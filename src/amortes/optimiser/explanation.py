@@ -26,7 +26,6 @@ from torch import Tensor
 
 from amortes.acquisition import Fitted
 from amortes.optimiser.design import sample
-from amortes.optimiser.model import Model
 from amortes.optimiser.prediction import Prediction, predict
 from amortes.optimiser.space import Config
 from amortes.optimiser.suggest import Suggester
@@ -172,7 +171,7 @@ def explain(
     if trial is None:
         assert not isinstance(subject, Trial)
         explanation = Explanation(ledger.space.check(subject), None, "explore")
-        return _judged(explanation, suggester, suggester.model(), ledger, level)
+        return _judged(explanation, suggester, suggester.fitted(), ledger, level)
     known = ledger.before(trial.number)
     kind: Kind = "explore"
     if trial.number < past:
@@ -183,19 +182,15 @@ def explain(
     if not known.having("done"):
         return dataclasses.replace(explanation, kind="given" if kind == "given" else "initial")
     unchanged = not any(t.status in ("done", "failed") for t in ledger.trials[trial.number :])
-    model = (
-        suggester.model()
-        if unchanged
-        else Model(suggester.network, known, maximise=suggester.maximise)
-    )
-    return _judged(explanation, suggester, model, known, level)
+    fitted = suggester.fitted() if unchanged else suggester.fit(known)
+    return _judged(explanation, suggester, fitted, known, level)
 
 
 def _judged(
-    explanation: Explanation, suggester: Suggester, model: Model, ledger: Ledger, level: float
+    explanation: Explanation, suggester: Suggester, fitted: Fitted, ledger: Ledger, level: float
 ) -> Explanation:
-    """The explanation with all that the model, fitted to the ledger, says."""
-    fitted, space = model.fitted, ledger.space
+    """The explanation with all that the network, fitted to the ledger, says."""
+    space = ledger.space
     (prediction,) = predict(
         fitted, space, [explanation.config], level=level, observation_noise=False
     )
@@ -203,7 +198,7 @@ def _judged(
     sign = 1.0 if suggester.maximise else -1.0
     with torch.no_grad():
         pending = ledger.points("pending")
-        aware = model.with_pending(pending).fitted if len(pending) else fitted
+        aware = fitted.with_pending(pending) if len(pending) else fitted
         information, improvement = (
             float(aware.score("jes", x)),
             float(fitted.expected_improvement(x)),

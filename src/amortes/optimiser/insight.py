@@ -13,7 +13,6 @@ from amortes.device import on_cpu
 from amortes.errors import DataError, shown
 from amortes.optimiser.explanation import Explanation, explain
 from amortes.optimiser.importance import importance
-from amortes.optimiser.parameter import copied
 from amortes.optimiser.plots.plots import Plots
 from amortes.optimiser.prediction import Prediction, check_level, predict
 from amortes.optimiser.recommendation import Recommendation
@@ -28,7 +27,7 @@ from amortes.optimiser.summary import (
 )
 from amortes.optimiser.table import to_frame
 from amortes.optimiser.text import html_table
-from amortes.optimiser.trials import Ledger, Trial
+from amortes.optimiser.trials import Ledger, Trial, copied
 from amortes.random import generator
 
 if TYPE_CHECKING:
@@ -78,16 +77,13 @@ class Insight:
         """The config with the best posterior mean, evaluated before or not."""
         level = check_level(level)
         with self._lock:
-            model = self._suggester.model()
+            fitted = self._suggester.fitted()
             config = self._recommended()
             if config is None:
-                seed = self._suggester.seed_for("recommend")
-                config = self.space.decode(model.recommended(seed))
+                config = self._suggester.recommend()
                 self._found = (self._now, config)
             config = copied(config)
-            (result,) = predict(
-                model.fitted, self.space, [config], level=level, observation_noise=True
-            )
+            (result,) = predict(fitted, self.space, [config], level=level, observation_noise=True)
         return Recommendation(config, result.mean, result.lower, result.upper, level, result.median)
 
     @overload
@@ -120,7 +116,7 @@ class Insight:
             raise DataError(f"predict: expected a config, or a list of them, not {configs!r}.")
         plain = [point.config if isinstance(point, Trial) else point for point in asked]
         with self._lock:
-            fitted = self._suggester.model().fitted
+            fitted = self._suggester.fitted()
             predicted = predict(
                 fitted, self.space, plain, level=level, observation_noise=observation_noise
             )
@@ -153,7 +149,7 @@ class Insight:
     def importance(self) -> dict[str, float]:
         """The share of each parameter in how the posterior mean varies, largest first."""
         with self._lock:
-            fitted = self._suggester.model().fitted
+            fitted = self._suggester.fitted()
             return importance(
                 fitted.posterior_mean, self.space, generator(self._suggester.seed_for("importance"))
             )
@@ -176,9 +172,7 @@ class Insight:
         Improvement of the objective without noise over its best posterior mean so far.
         """
         with self._lock:
-            model = self._suggester.model()
-            found = model.search(model.gain("logei"), seed=self._suggester.seed_for("gain"))
-            return float(model.expected_improvement(found.x[None]))
+            return self._suggester.largest_improvement()
 
     @property
     def plot(self) -> Plots:

@@ -17,11 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from amortes.acquisition.pool import is_among
+from amortes.acquisition.domain import is_among
 from amortes.errors import ConfigError, DataError, shown
+from amortes.optimiser.choices import same
 from amortes.optimiser.conditions import Condition, activity, check_conditions, flatten
 from amortes.optimiser.description import checked_entry
-from amortes.optimiser.parameter import Parameter, same
+from amortes.optimiser.parameter import Parameter
 
 Config = dict[str, Any]
 

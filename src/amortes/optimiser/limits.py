@@ -2,8 +2,8 @@
 
 Networks answer for any data, but nobody has measured how well outside the dimensions, numbers of
 points and noise of their training; and values are standardised, so that penalties of a million, if
-they are so many that the bad tail of the results is not drawn in (`amortes.acquisition.tail`), make
-all others alike. What leaves the usual is said once, and nothing else changes.
+they are so many that no output warp compresses them (`amortes.acquisition.output_warp`), make all
+others alike. What leaves the usual is said once, and nothing else changes.
 """
 
 import inspect

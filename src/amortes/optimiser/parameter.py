@@ -3,7 +3,7 @@
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, ClassVar
 
@@ -87,40 +87,8 @@ def plain(value: Any, what: str) -> Any:
     return value
 
 
-def identity(value: Any) -> Hashable:
-    """The same for equal values, and hashable; 1 and 1.0 are equal, 1 and True are not.
-
-    A TypeError if the value, or what a list or dict has in it, is not hashable.
-    """
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool):
-        return bool, value
-    if isinstance(value, list | tuple):
-        return isinstance(value, tuple), *map(identity, value)
-    if isinstance(value, dict):
-        return dict, frozenset((identity(k), identity(v)) for k, v in value.items())
-    hash(value)
-    return value  # type: ignore[no-any-return]
-
-
-def same(value: Any, known: Any) -> bool:
-    """Whether a value of any type is equal to a known one, which is hashable."""
-    try:
-        return identity(value) in {identity(known)}
-    except (TypeError, RecursionError):
-        return False
-
-
 def text(value: Any) -> str:
     """A value that is not JSON in words that are the same in another process."""
     if isinstance(value, type | FunctionType | BuiltinFunctionType):
         return value.__qualname__  # without the module, which may be __main__
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
-
-
-def copied(value: Any) -> Any:
-    """Lists and dicts that may be changed; everything in them as it is."""
-    if type(value) is dict:
-        return {k: copied(v) for k, v in value.items()}
-    return [copied(v) for v in value] if type(value) is list else value

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from amortes.acquisition import Domain
 from amortes.errors import ConfigError, DataError, shown
 from amortes.optimiser.conditions import count
 from amortes.optimiser.constraints import Allowed, Constraint, Linear, rows_in_cube
@@ -204,6 +205,18 @@ class Space(Layout):
         ]
         starts = {name: place.start for name, place in self.places.items()}
         return rows_in_cube(straight, self.free, starts, self.d)
+
+    def domain(self, fixed: Mapping[int, float] | None = None) -> Domain:
+        """The space as a search sees it, with some coordinates fixed, by number."""
+        A, b = self.rows
+        discrete = any(p.cardinality is not None for p in self.free.values())
+        return Domain.cube(
+            self.d,
+            fixed=fixed,
+            A=A if len(A) else None,
+            b=b if len(b) else None,
+            project=self.project if discrete else None,
+        )
 
     @cached_property
     def count(self) -> int | None:

@@ -1,36 +1,63 @@
-"""Which config to evaluate next, given a ledger of trials.
+"""The network fitted to a ledger of trials: what to evaluate next, and what to use in the end.
 
 1. Until there are `initial` results, failures or trials under way, and until there is any result
    at all: the next unused point of a scrambled Sobol sequence.
 2. Then the maximiser of the acquisition of the network fitted to all results, weighed by the
    chance of success and the cost. No config comes twice, until there is no other.
 
-A pure function of the seed and the ledger.
+A pure function of the seed and the ledger. Fits are kept until the ledger changes.
 """
 
 import functools
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from amortes.acquisition.pool import is_among
+from amortes.acquisition import (
+    TO_THE_TOP,
+    USUAL,
+    Fitted,
+    Found,
+    Score,
+    SearchConfig,
+    maximise,
+    maximise_pool,
+)
+from amortes.acquisition.domain import is_among
+from amortes.acquisition.output_warp import fit_warped
+from amortes.acquisition.policy import automatic, log_belief, recommended
 from amortes.errors import ConfigError, DataError, require_int, shown
 from amortes.nets.base import Network
-from amortes.optimiser.design import Fixed, sample, spread
+from amortes.optimiser.design import Fixed, agreeing, sample, spread
 from amortes.optimiser.limits import departures, warn
-from amortes.optimiser.model import ACQUISITIONS, Model
 from amortes.optimiser.space import Config
 from amortes.optimiser.state import fingerprint
 from amortes.optimiser.trials import Ledger
-from amortes.optimiser.weights import Weight, known_cost_weight, learned_cost_weight
+from amortes.optimiser.weights import (
+    Weight,
+    known_cost_weight,
+    learned_cost_weight,
+    success_weight,
+    weigh,
+    weighed,
+)
 from amortes.random import derive_seeds, generator
 from amortes.threads import single_thread
 
 LOG = logging.getLogger(__name__)
+T = TypeVar("T")
+ACQUISITIONS = ("auto", "pes", "mes", "jes", "ei", "logei")
+"""Scores that are gains, so that the chance of success and the cost can weigh them; `auto` is one
+of them, see `Suggester.current`."""
 MOST_INITIAL = 10
+AROUND = 8
+"""Best points known from which the search starts."""
+ENOUGH = 1024
+"""Random configs among which it looks for allowed ones, if it knows some already."""
 
 
 class Suggester:
@@ -64,8 +91,7 @@ class Suggester:
         self.network, self.ledger, self.space = network, ledger, ledger.space
         self.maximise, self.acquisition, self.seed = maximise, acquisition, seed
         self.initial, self.cost, self.partial = initial, cost, partial
-        self._models: dict[bool, tuple[tuple[int, ...], Model]] = {}
-        self._cost_weight: tuple[int, Weight | None] | None = None
+        self._kept: dict[str, tuple[Hashable, Any]] = {}  # fits, and what they depend on
         self._warned = set() if warned is None else warned
 
     @single_thread()
@@ -82,33 +108,152 @@ class Suggester:
         return self.space.decode(self._most_valuable(fixed) if x is None else x)
 
     @single_thread()
-    def model(self, *, pending: bool = False) -> Model:
-        """The model of the results so far; fitted again only if they have changed."""
-        if not self.ledger.having("done"):
-            raise DataError("there is no result to learn from yet; tell one first.")
-        under_way = self.ledger.having("pending") if pending else []
-        key = (self.ledger.changes, *(trial.number for trial in under_way))
-        kept = self._models.get(bool(under_way))
-        if kept is None or kept[0] != key:
-            if under_way:
-                model = self.model().with_pending(self.ledger.points("pending"))
-            else:
-                model = Model(self.network, self.ledger, maximise=self.maximise)
-                LOG.info("fitted to %d results", len(self.ledger.having("done")))
-            self._models[bool(under_way)] = kept = (key, model)
-        return kept[1]
+    def recommend(self) -> Config:
+        """The config to use in the end; see `policy.recommended`."""
+        found = self.search(self.value(), seed=self.seed_for("recommend"), config=TO_THE_TOP)
+        return self.space.decode(recommended(self.fitted(), found.x))
 
     @single_thread()
     def gains(self, X: Tensor) -> Tensor:
         """The gain of evaluating points, `m x d -> m`, without its logarithm."""
-        model = self.model(pending=True)
         with torch.no_grad():
-            gains = model.gain(self.acquisition, self._weight_of_cost())(X)
-        return gains.exp() if model.acquisition(self.acquisition) == "logei" else gains
+            gains = self.gain()(X)
+        return gains.exp() if self.current() == "logei" else gains
+
+    @single_thread()
+    def largest_improvement(self) -> float:
+        """The largest expected improvement any point offers; in the user's units, costs aside."""
+        fitted = self.fitted()
+        score = weighed(fitted, "logei", self._weights(cost=False))
+        x = self.search(score, seed=self.seed_for("gain")).x[None]
+        with torch.no_grad():
+            improvement = fitted.expected_improvement(x)
+            success = self._success()
+            return float(improvement if success is None else improvement * success(x).exp())
+
+    @single_thread()
+    def fitted(self, *, pending: bool = False) -> Fitted:
+        """The network fitted to the results so far; with trials under way, if `pending`."""
+        if not self.ledger.having("done"):
+            raise DataError("there is no result to learn from yet; tell one first.")
+        fitted = self._keep("fit", lambda: self.fit(self.ledger))
+        under_way = self.ledger.having("pending") if pending else []
+        if not under_way:
+            return fitted
+        X, numbers = self.ledger.points_of(under_way), tuple(t.number for t in under_way)
+        return self._keep("pending", lambda: fitted.with_pending(X), numbers)
+
+    def fit(self, ledger: Ledger) -> Fitted:
+        """The network fitted to the results of a ledger."""
+        X, y = ledger.points("done"), ledger.values()
+        fitted = fit_warped(self.network, X, y, maximise=self.maximise)
+        LOG.info("fitted to %d results", len(y))
+        return fitted
+
+    def current(self) -> str:
+        """The acquisition; for `auto` the one that suits the results so far.
+
+        Where evaluations may fail, that is improvement in any case: the optimum that entropy
+        search asks about may not be allowed.
+        """
+        if self.acquisition != "auto":
+            return self.acquisition
+        return automatic(self.fitted(pending=True)) if self._success() is None else "logei"
+
+    def gain(self) -> Score:
+        """The gain of evaluating points, `m x d -> m`, weighed by chance of success and cost."""
+        name, fitted = self.current(), self.fitted(pending=True)
+        if name in ("ei", "logei"):
+            fitted = self._keep("believer", fitted.kriging_believer, fitted)
+        return weighed(fitted, name, self._weights())
+
+    def worth(self) -> Score:
+        """What suggestions maximise, `m x d -> m`: the gain; for `auto` with `policy.log_belief`.
+
+        Of a finite space all points count the same: its faces are no more uncertain than the rest.
+        """
+        gain = self.gain()
+        if self.acquisition != "auto" or self.space.points is not None:
+            return gain
+        told, logarithmic = len(self.ledger.having("done", "failed")), self.current() == "logei"
+        return lambda X: weigh(gain(X), log_belief(X, told), logarithmic=logarithmic)
+
+    def value(self) -> Score:
+        """What recommendations maximise, `m x d -> m`: expected utility.
+
+        Where a failure is likelier than not, it counts as the worst result so far. Elsewhere the
+        chance does not matter: it is known too roughly to weigh small differences.
+        """
+        fitted, success = self.fitted(), self._success()
+        worst = float(fitted.units.to_network(fitted.y).min())
+
+        def score(X: Tensor) -> Tensor:
+            mean = fitted.score("mean", X)
+            if success is None:
+                return mean
+            chance = success(X).exp()
+            return torch.where(chance > 0.5, mean, worst + chance * (mean - worst))
+
+        return score
+
+    @single_thread()
+    def search(
+        self,
+        score: Score,
+        *,
+        seed: int,
+        exclude: Tensor | None = None,
+        fixed: Fixed | None = None,
+        gain: bool = False,
+        config: SearchConfig = USUAL,
+    ) -> Found:
+        """The point of the space with the highest score; none of `exclude`, if it can be.
+
+        `fixed` are coordinates, by number, that the point is to have. A score that is a `gain`
+        goes by what is expected of a point and how little is known of it, given the trials under
+        way, weighed by success and cost.
+        """
+        space, fitted = self.space, self.fitted(pending=gain)
+        weights = self._weights(cost=gain)
+        if space.points is not None:
+            return maximise_pool(
+                score,
+                agreeing(space.points, fixed or {}),
+                exclude=exclude,
+                rough=fitted.rough_moments,
+                weights=weights,
+            )
+        around = fitted.best_points(AROUND)
+        if space.constraints:
+            # The search may not find the few points that are left of a much constrained space.
+            # Calls of users' functions take time: a few draws do if points are known already.
+            known = bool(space.functions) and not fixed and bool(space.feasible(around).any())
+            draws = ENOUGH if known else math.inf
+            more = sample(space, AROUND, generator(seed), fixed, draws=draws)
+            around = torch.cat([around, more])
+
+        def allowed(X: Tensor) -> Tensor:
+            feasible = space.feasible(X)
+            none = 0.0 * X.sum(-1) - torch.inf
+            # Others are not even looked at: a cost function may not be made for them.
+            return none.masked_scatter(feasible, score(X[feasible])) if feasible.any() else none
+
+        plain = gain and not weights and not space.constraints
+        # The search itself knows the constraints that are linear in the cube, to follow them.
+        return maximise(
+            allowed if space.constraints else score,
+            space.domain(fixed),
+            seed=seed,
+            around=around,
+            exclude=exclude,
+            scale=fitted.lengthscale,
+            rough=fitted.rough_moments if plain else None,
+            config=config,
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         # What was fitted is fitted again, and some of it is no data.
-        return self.__dict__ | {"_models": {}, "_cost_weight": None}
+        return self.__dict__ | {"_kept": {}}
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -134,39 +279,42 @@ class Suggester:
         return next((x for x in points if not bool(is_among(x[None], used))), None)
 
     def _most_valuable(self, fixed: Fixed) -> Tensor:
-        """The point with these coordinates and the largest gain."""
-        model = self.model(pending=True)
-        for kind, message in departures(model.fitted):
+        """The point with these coordinates that is worth most."""
+        for kind, message in departures(self.fitted(pending=True)):
             if not (self.partial and kind == "noise"):
                 self.warn(kind, message)
-        cost = self._weight_of_cost()
         search = functools.partial(
-            model.search,
-            model.worth(self.acquisition, cost),
-            seed=self.seed_for("ask"),
-            fixed=fixed,
-            plain=True,
-            cost=cost,
+            self.search, self.worth(), seed=self.seed_for("ask"), fixed=fixed, gain=True
         )
         if self.partial:
             return search().x
         # Where there is a continuum, a point close to one used serves as well as a repeat.
-        used = self.ledger.points("done", "failed", "pending")
-        found = search(exclude=used)
+        found = search(exclude=self.ledger.points("done", "failed", "pending"))
         if not found.fresh:
             self._warn_exhausted()
-            busy = self.ledger.points("failed", "pending")
-            found = search(exclude=busy)
+            found = search(exclude=self.ledger.points("failed", "pending"))
         return found.x
 
-    def _weight_of_cost(self) -> Weight | None:
-        """What divides gains by costs; learned again only if results have changed."""
+    def _weights(self, *, cost: bool = True) -> Sequence[Weight]:
+        """What gains are multiplied by."""
+        weights = (self._success(), self._cost() if cost else None)
+        return [weight for weight in weights if weight is not None]
+
+    def _success(self) -> Weight | None:
+        return self._keep("success", lambda: success_weight(self.network, self.ledger))
+
+    def _cost(self) -> Weight | None:
         if self.cost is not None:
             return known_cost_weight(self.space, self.cost)
-        if self._cost_weight is None or self._cost_weight[0] != self.ledger.changes:
-            weight = learned_cost_weight(self.network, self.ledger)
-            self._cost_weight = self.ledger.changes, weight
-        return self._cost_weight[1]
+        return self._keep("cost", lambda: learned_cost_weight(self.network, self.ledger))
+
+    def _keep(self, name: str, make: Callable[[], T], *more: Hashable) -> T:
+        """What `make` returns; the same again until results, or `more`, have changed."""
+        key = (self.ledger.changes, *more)
+        if name not in self._kept or self._kept[name][0] != key:
+            self._kept[name] = key, make()
+        kept: T = self._kept[name][1]
+        return kept
 
     def _warn_exhausted(self) -> None:
         if self.partial:

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amortes.errors import DataError, FileError
-from amortes.optimiser.choices import Choices
+from amortes.optimiser.choices import Choices, identity
 from amortes.optimiser.frame import is_frame, is_missing, new_frame, read_parquet, records
-from amortes.optimiser.parameter import identity
 from amortes.optimiser.parameter import text as words
 from amortes.optimiser.space import Config, Space
 from amortes.optimiser.trials import Outcome, Trial

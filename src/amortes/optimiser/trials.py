@@ -12,7 +12,6 @@ from torch import Tensor
 from amortes.acquisition.units import LARGEST
 from amortes.errors import DataError, shown
 from amortes.numbers import as_float
-from amortes.optimiser.parameter import copied
 from amortes.optimiser.space import Config, Space
 from amortes.optimiser.text import config_text, html_table, shortened
 
@@ -267,6 +266,13 @@ def positive(cost: Any) -> float:
     if number is None or not 0 < number <= LARGEST:
         raise DataError(f"a cost must be a positive, finite number, not {shown(cost)}.")
     return number
+
+
+def copied(value: Any) -> Any:
+    """Lists and dicts that may be changed; everything in them as it is."""
+    if type(value) is dict:
+        return {k: copied(v) for k, v in value.items()}
+    return [copied(v) for v in value] if type(value) is list else value
 
 
 def _text(reason: Any) -> str | None:

@@ -16,7 +16,7 @@ cost at x given the logarithms of the costs seen (Snoek et al., NeurIPS 2012, "e
 per second").
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -79,6 +79,18 @@ def learned_cost_weight(network: Network[Any], ledger: Ledger) -> Weight | None:
         return None
     fitted = Fitted(network, X, costs.log(), maximise=False)
     return lambda Xq: -fitted.latent(Xq).mean
+
+
+def weighed(fitted: Fitted, name: str, weights: Sequence[Weight]) -> Callable[[Tensor], Tensor]:
+    """The gain of evaluating points by the acquisition of that name, weighed: `m x d -> m`."""
+
+    def score(X: Tensor) -> Tensor:
+        gain = fitted.score(name, X)
+        for weight in weights:
+            gain = weigh(gain, weight(X), logarithmic=name == "logei")
+        return gain
+
+    return score
 
 
 def weigh(score: Tensor, log_weight: Tensor, *, logarithmic: bool) -> Tensor:

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from amortes.acquisition.pool import Score
+from amortes.acquisition import Score
 from amortes.bench.methods.model_based import highest_unseen, in_chunks, recommend, timed
 from amortes.errors import DataError
 from amortes.random import generator

@@ -7,7 +7,7 @@ from amortes.bench.methods.registry import method_factory
 from amortes.bench.protocol import MethodFactory, weights_digest
 from amortes.errors import ConfigError, FileError
 from amortes.nets.kernel import KernelNetwork
-from amortes.optimiser.model import ACQUISITIONS
+from amortes.optimiser.suggest import ACQUISITIONS
 from amortes.pretrained import DEFAULT, load_pretrained, weights_path
 from amortes.prior.gp import named_prior
 from amortes.training.export import export

@@ -8,7 +8,7 @@ from amortes.bench.report.names import ACQUISITIONS as ACQUISITION_NAMES
 from amortes.bench.report.names import MODELS
 from amortes.bench.report.style import COLOURS
 from amortes.errors import ConfigError, MissingExtraError
-from amortes.optimiser.model import ACQUISITIONS
+from amortes.optimiser.suggest import ACQUISITIONS
 from tests.bench.methods.conduct import Quadratic
 
 

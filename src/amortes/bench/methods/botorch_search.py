@@ -19,8 +19,8 @@ from botorch.sampling.pathwise.posterior_samplers import get_matheron_path_model
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from amortes.acquisition import Score
 from amortes.acquisition.bench import RAW_SAMPLES, RESTARTS
-from amortes.acquisition.pool import Score
 from amortes.bench.methods.model_based import highest_unseen, in_chunks
 
 CANDIDATES = 1024

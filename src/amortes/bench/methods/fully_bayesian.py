@@ -27,7 +27,7 @@ from botorch.acquisition import (
 from botorch.acquisition.joint_entropy_search import qJointEntropySearch
 from torch import Tensor
 
-from amortes.acquisition.pool import Score, evaluate
+from amortes.acquisition import Score, evaluate
 from amortes.acquisition.units import Units
 from amortes.bench.methods.botorch_search import (
     CHUNK_OF_MANY,

@@ -27,7 +27,7 @@ from botorch.models import SingleTaskGP
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from amortes.acquisition.pool import Score, evaluate
+from amortes.acquisition import Score, evaluate
 from amortes.acquisition.units import Units
 from amortes.bench.methods.botorch_search import (
     CHUNK,

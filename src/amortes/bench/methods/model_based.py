@@ -17,12 +17,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from amortes.acquisition import TO_THE_TOP, Domain, maximise, maximise_pool
-from amortes.acquisition.pool import Score, evaluate
-from amortes.acquisition.shortlist import Rough
+from amortes.acquisition import TO_THE_TOP, Domain, Score, evaluate, maximise, maximise_pool
+from amortes.acquisition.search import Rough
 from amortes.bench.protocol import Problem, Step
 from amortes.errors import DataError
-from amortes.optimiser.model import AROUND
+from amortes.optimiser.suggest import AROUND
 from amortes.random import derive_seeds
 
 Model = TypeVar("Model")

@@ -20,9 +20,9 @@ from typing import Any, Self
 from ray.tune.search import sample
 
 from amortes.errors import ConfigError, DataError, shown
-from amortes.optimiser.choices import Categorical, Ordinal
+from amortes.optimiser.choices import Categorical, Ordinal, identity
 from amortes.optimiser.numeric import Float, Int
-from amortes.optimiser.parameter import Parameter, identity, is_plain
+from amortes.optimiser.parameter import Parameter, is_plain
 from amortes.optimiser.space import Config, Space
 
 Path = tuple[str, ...]

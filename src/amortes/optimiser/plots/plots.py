@@ -112,7 +112,7 @@ class Plots:
         with optimizer._lock:
             fitted = recommendation = None
             if model or (model is None and optimizer._ledger.having("done")):
-                fitted = optimizer._suggester.model().fitted
+                fitted = optimizer._suggester.fitted()
                 recommendation = optimizer.recommend()
             return View(
                 optimizer.trials,
