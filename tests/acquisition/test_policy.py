@@ -8,11 +8,13 @@ from amortes.acquisition.fitted import Fitted
 from amortes.acquisition.policy import (
     AT_THE_FACE,
     BELIEF,
+    BELIEF_OF_MEANS,
     ENOUGH,
     automatic,
     is_noisy,
     log_belief,
     recommended,
+    worth_using,
 )
 from amortes.pretrained import as_network
 from amortes.random import generator
@@ -46,6 +48,15 @@ def test_the_belief_is_in_the_middle_and_fades() -> None:
     assert float(belief[3]) == pytest.approx(float(belief[4]))  # mirror images
     assert belief[0] > belief[3] > belief[1] > belief[2]
     assert torch.allclose(log_belief(X, 100), 0.1 * belief)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_recommendations_keep_away_from_faces_if_results_are_noisy(noise: float) -> None:
+    fitted, X = fit(20, noise), torch.tensor([[0.5, 0.5], [0.0, 0.0]], dtype=torch.float64)
+    change = worth_using(fitted, X, torch.zeros(2, dtype=torch.float64))
+    expected = BELIEF_OF_MEANS / 20 * 2 * math.log(AT_THE_FACE) if noise else 0.0
+    assert float(change[1]) == pytest.approx(expected)
+    assert abs(float(change[0])) < 0.01
 
 
 def test_at_a_face_it_still_has_a_slope() -> None:

@@ -20,8 +20,9 @@ NOISY = 0.1
 """Noise that matters, in standard deviations of the results."""
 ENOUGH = 40
 """Results from which on, with noise, information is worth more than improvement."""
-BELIEF = 5.0
-"""c above; chosen on functions outside the benchmark suites: docs/log.md, 2026-11-18."""
+BELIEF, BELIEF_OF_MEANS = 5.0, 1.0
+"""c above, for gains and, with noise, for the posterior mean of what is recommended in the end;
+chosen on functions outside the benchmark suites: docs/log.md, 2026-11-18."""
 AT_THE_FACE = 0.02
 """ε above: what is left of the belief at a face."""
 SURE = 0.9
@@ -39,13 +40,18 @@ def automatic(fitted: Fitted) -> str:
     return "jes" if len(fitted.X) >= ENOUGH and is_noisy(fitted) else "logei"
 
 
-def log_belief(X: Tensor, n: int) -> Tensor:
+def log_belief(X: Tensor, n: int, c: float = BELIEF) -> Tensor:
     """c / n log π(x) at points X, `m x d`, after n results: `m`."""
-    return BELIEF / n * (4.0 * X * (1.0 - X) + AT_THE_FACE).log().sum(-1)
+    return c / n * (4.0 * X * (1.0 - X) + AT_THE_FACE).log().sum(-1)
+
+
+def worth_using(fitted: Fitted, X: Tensor, mean: Tensor) -> Tensor:
+    """What recommendations maximise at points X, `m x d`, of a continuum with these means: `m`."""
+    return mean + log_belief(X, len(fitted.X), BELIEF_OF_MEANS) if is_noisy(fitted) else mean
 
 
 def recommended(fitted: Fitted, x: Tensor) -> Tensor:
-    """The place to use in the end, `d`: x, that of the best posterior mean, or the best one tried.
+    """The place to use in the end, `d`: x, that of the best `worth_using`, or the best one tried.
 
     Without noise the best result is known, and a place never tried has to be better almost surely:
     the maximum of a posterior mean may be an artefact.

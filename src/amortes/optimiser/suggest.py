@@ -29,7 +29,7 @@ from amortes.acquisition import (
 )
 from amortes.acquisition.domain import is_among
 from amortes.acquisition.output_warp import fit_warped
-from amortes.acquisition.policy import automatic, log_belief, recommended
+from amortes.acquisition.policy import automatic, log_belief, recommended, worth_using
 from amortes.errors import ConfigError, DataError, require_int, shown
 from amortes.nets.base import Network
 from amortes.optimiser.design import Fixed, agreeing, sample, spread
@@ -179,7 +179,7 @@ class Suggester:
         return lambda X: weigh(gain(X), log_belief(X, told), logarithmic=logarithmic)
 
     def value(self) -> Score:
-        """What recommendations maximise, `m x d -> m`: expected utility.
+        """What recommendations maximise, `m x d -> m`: expected utility, see `policy.worth_using`.
 
         Where a failure is likelier than not, it counts as the worst result so far. Elsewhere the
         chance does not matter: it is known too roughly to weigh small differences.
@@ -189,6 +189,8 @@ class Suggester:
 
         def score(X: Tensor) -> Tensor:
             mean = fitted.score("mean", X)
+            if self.space.points is None:
+                mean = worth_using(fitted, X, mean)
             if success is None:
                 return mean
             chance = success(X).exp()

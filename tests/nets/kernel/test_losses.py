@@ -8,7 +8,7 @@ from torch import Tensor
 from amortes.nets.kernel.encoder import Encoder, standardised, to_posterior_order
 from amortes.nets.kernel.hyper_posterior import HyperPosterior
 from amortes.nets.kernel.losses import SKEWED, SKEWS, STEPS, WEIGHT, inference_loss
-from amortes.nets.kernel.particles import find_modes
+from amortes.nets.kernel.modes import find_modes
 from amortes.prior.gp import PRIORS
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from tests.nets.kernel.test_encoder import encoder

@@ -44,7 +44,7 @@ class Structure:
         always = {name: candidates[name] for name in names if len(have[name]) in (0, len(trials))}
         found = cls(always, {})
         # Parents must come first: go round until nothing is added.
-        waiting = sorted(set(names) - always.keys(), key=lambda name: -len(have[name]))
+        waiting = sorted(set(names) - always.keys(), key=lambda name: (-len(have[name]), name))
         while waiting:
             left = [name for name in waiting if not found._attach(name, candidates, have)]
             if len(left) == len(waiting):

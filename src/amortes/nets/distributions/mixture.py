@@ -24,10 +24,9 @@ class GaussianMixture(Predictive):
     """k Gaussians: `log_weights` (normalised here; -inf allowed), `means`, `sds`, all `... x k`."""
 
     def __init__(self, log_weights: Tensor, means: Tensor, sds: Tensor) -> None:
-        shapes = log_weights.shape, means.shape, sds.shape
-        self.log_weights = expand_to(torch.log_softmax(log_weights, -1), *shapes)
-        self.means = expand_to(means, *shapes)
-        self.sds = expand_to(sds, *shapes)
+        self.means = expand_to(means, log_weights.shape, sds.shape)
+        self.log_weights = torch.log_softmax(log_weights, -1).expand_as(self.means)
+        self.sds = sds.expand_as(self.means)
         _check(self.log_weights, self.means, self.sds)
 
     @property

@@ -79,7 +79,10 @@ class Conditioned:
 
     def moments_at(self, V: Tensor) -> Moments:
         """The same at scaled points, `b x k x q x d`, which may differ between particles."""
-        k_x = self.kernel(self.V, V)  # b x k x n x q
+        return self.moments_given(self.kernel(self.V, V), V)
+
+    def moments_given(self, k_x: Tensor, V: Tensor) -> Moments:
+        """The same, from prior covariances with the observations: `b x k x n x q`."""
         whitened = self.whitener @ k_x
         mean = self._mean(k_x)
         total = self.prior_variance[..., None]

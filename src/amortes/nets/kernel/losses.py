@@ -26,7 +26,7 @@ from amortes.nets.kernel.encoder import (
     to_posterior_order,
 )
 from amortes.nets.kernel.hyper_posterior import HyperPosterior
-from amortes.nets.kernel.particles import find_modes
+from amortes.nets.kernel.modes import find_modes
 from amortes.prior.gp import GPPrior, Hyperparameters
 
 STEPS = 3

@@ -3,6 +3,7 @@
 encoder       learned: reads a dataset, proposes hyperparameters
 particles     hyperparameter posterior, of which `hyper_posterior` has the density
 conditioning  exact posterior per particle
+improvement   how much better a query may be than the best point
 representers  representer points, Thompson draws of the optimum among them
 optimum       the posterior given x*, or x* and f*, in closed form
 max_value     the posterior given f*
@@ -22,9 +23,10 @@ from torch import Tensor, nn
 from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint, Network
 from amortes.nets.distributions import GaussianMixture
-from amortes.nets.kernel.conditioning import ROUGHLY, VARIANCE_FLOOR, Conditioned, condition
+from amortes.nets.kernel.conditioning import ROUGHLY, Conditioned, Moments, condition
 from amortes.nets.kernel.encoder import Encoder, EncoderConfig, propose
 from amortes.nets.kernel.gains import Gains, given_hint
+from amortes.nets.kernel.improvement import improvement
 from amortes.nets.kernel.losses import inference_loss
 from amortes.nets.kernel.particles import ParticleConfig, infer
 from amortes.nets.kernel.representers import RepresenterConfig, ThompsonDraws, thompson_draws
@@ -54,6 +56,7 @@ class KernelState:
     conditioned: Conditioned
     draws: ThompsonDraws | None = None
     gains: Gains | None = None  # without the particles that hardly matter
+    incumbent: tuple[Tensor, Moments] | None = None  # the last point improved upon
 
 
 class KernelNetwork(Network[KernelState]):
@@ -158,12 +161,12 @@ class KernelNetwork(Network[KernelState]):
     def improvement(self, state: KernelState, Xq: Tensor, x: Tensor) -> GaussianMixture:
         """See `Network.improvement`."""
         conditioned = state.conditioned
-        at_q, at_x = conditioned.moments(_queries(Xq)), conditioned.moments(x[:, None])
-        shared = conditioned.covariance(at_q, at_x).squeeze(-1)  # b x k x q
-        floor = VARIANCE_FLOOR * conditioned.prior_variance[..., None]
-        variance = (at_q.variance + at_x.variance - 2.0 * shared).clamp_min(floor)
+        if state.incumbent is None or not torch.equal(state.incumbent[0], x):
+            with _kept():
+                state.incumbent = x, conditioned.moments(x[:, None])
+        mean, variance = improvement(conditioned, _queries(Xq), state.incumbent[1])
         log_weights = conditioned.particles.log_weights[:, None]
-        return GaussianMixture(log_weights, (at_q.mean - at_x.mean).mT, variance.sqrt().mT)
+        return GaussianMixture(log_weights, mean.mT, variance.sqrt().mT)
 
     def correlation(self, state: KernelState, Xq: Tensor, *, noise: bool) -> Tensor:
         """See `Network.correlation`; averaged over particles."""

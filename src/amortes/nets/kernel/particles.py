@@ -5,10 +5,9 @@
    results are often explained by a smooth function with much noise, and as well by a rough one with
    little. If there are several ways to see the results (powers of them), this decides which:
    one factorisation of a covariance serves all.
-2. *Climb.* Damped scoring (Nocedal & Wright, 2006, chapter 4) with the information F climbs from
-   the best of these points and from the fixed ones.
-3. *Weigh.* Around the modes fixed quasi-random normal points are sent through F^(-1/2), slightly
-   inflated. With the points of the prior, which for tiny datasets are better than any approximation
+2. *Climb* (`modes`) from the best of these points and from the fixed ones.
+3. *Weigh.* Around the modes fixed quasi-random normal points are sent through F^(-1/2), F
+   being the information, slightly inflated. With the points of the prior, which for tiny datasets are better than any approximation
    around a mode, and of the encoder they are candidates, weighted by posterior over proposal
    density, that of the whole mixture, and thinned to as many particles as are wanted.
 
@@ -26,22 +25,14 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from amortes import linalg
 from amortes.errors import ConfigError, require_least
 from amortes.nets.kernel.encoder import to_posterior_order
 from amortes.nets.kernel.hyper_posterior import HyperPosterior
+from amortes.nets.kernel.modes import NEGLIGIBLE, find_modes
 from amortes.prior.gp import GPPrior, Hyperparameters
 
 # Where climbs begin: z of all lengthscales, of the noise, and of the roughness; the rest at 0.
 STARTS = ((0.5, 1.5, -1.0), (-1.0, -1.0, 0.0))
-# Norm of the gradient of the log posterior that is too much for a mode (docs/log.md, 2026-11-17).
-STEEP = 1.0
-# How many times the rise of its next step a climb may hope for.
-HOPE = 3.0
-# Shares of the predicted rise above which there is less damping, and below which there is more.
-GOOD, POOR = 0.6, 0.2
-# The mode is looked for within so many standard deviations of the prior.
-FURTHEST = 5.0
 # Points of a dataset up to which there are as many candidates as wanted.
 FEW = 64
 # Points up to which there are more particles: four times as many up to a quarter of this.
@@ -52,8 +43,6 @@ FROM_PRIOR = 1_000_000
 LEAST_FROM_PRIOR, MOST_FROM_PRIOR = 4, 512
 # Coordinates of z for which proposals are inflated in full.
 FEW_LATENTS = 8
-# Nats of evidence by which a model of a mixture has to be behind to be left out.
-NEGLIGIBLE = 8.0
 # Datasets are worked on in groups whose derivative matrices stay in the cache.
 CACHE_BYTES = 2 << 20
 
@@ -97,65 +86,6 @@ class ParticleConfig:
     def inflation_for(self, p: int) -> float:
         """The inflation for p coordinates: that costs the same share of the particles for all p."""
         return 1.0 + (self.inflation - 1.0) * math.sqrt(min(1.0, FEW_LATENTS / p))
-
-
-class Modes(NamedTuple):
-    """Where climbs have ended."""
-
-    mode: Tensor  # b x p
-    information: Tensor  # b x p x p
-    value: Tensor  # b, the log posterior there
-
-
-def find_modes(posterior: HyperPosterior, start: Tensor, steps: int, rivals: int = 1) -> Modes:
-    """Modes by damped Fisher scoring from `start`, `b x p`.
-
-    Damping follows the rise of a step as a share of the rise that was predicted: else steps jump to
-    and fro across flat valleys of short lengthscales. A climb ends where it is no longer `STEEP`.
-    Without noise a step takes at most half a unit off its logarithm, and it may be a long one.
-    Of each `rivals` climbs in turn, those that do not even promise to come near the best with
-    `HOPE` times the rise of their next step end as well.
-    """
-    modes, informations = start.clone(), start.new_empty(*start.shape, start.shape[-1])
-    place, z = torch.arange(len(start)), start
-    value, gradient, information = posterior.derivatives(z)
-    values = value.clone()
-    damping = torch.full_like(value, 0.1)
-    eye = torch.eye(z.shape[-1], dtype=z.dtype)
-    part = posterior
-    for _ in range(steps):
-        free = (z.abs() < FURTHEST) | (gradient * z < 0.0)
-        gradient = torch.where(free, gradient, 0.0)
-        damped = information + damping[:, None, None] * eye
-        step = torch.cholesky_solve(gradient[..., None], linalg.cholesky(damped)).squeeze(-1)
-        going = gradient.norm(dim=-1) > STEEP
-        if rivals > 1:
-            best = values.reshape(-1, rivals).amax(-1).repeat_interleave(rivals)[place]
-            going &= value + HOPE * (gradient * step).sum(-1) > best - NEGLIGIBLE
-        if not bool(going.all()):
-            modes[place], informations[place] = z, information
-            climbing = (place, z, value, gradient, information, damping, step)
-            place, z, value, gradient, information, damping, step = (t[going] for t in climbing)
-            if len(place) == 0:
-                break
-            part = posterior.rows(place)
-        step = step * (2.0 / step.norm(dim=-1, keepdim=True).clamp_min(2.0))
-        z_new = (z + step).clamp(-FURTHEST, FURTHEST)
-        value_new, gradient_new, information_new = part.derivatives(z_new)
-        step, rise = z_new - z, value_new - value
-        bend = (step[:, None] @ information @ step[..., None]).flatten()
-        share = rise / ((gradient * step).sum(-1) - 0.5 * bend).clamp_min(1e-12)
-        better = rise >= 0.0
-        more = torch.where(better, 4.0, 8.0) * damping.clamp_min(1.0)
-        less = torch.where(share > GOOD, 0.2 * damping, damping)
-        damping = torch.where(share > POOR, less, more).clamp(1e-4, 1e6)
-        value = torch.where(better, value_new, value)
-        z = torch.where(better[:, None], z_new, z)
-        gradient = torch.where(better[:, None], gradient_new, gradient)
-        information = torch.where(better[:, None, None], information_new, information)
-        values[place] = value
-    modes[place], informations[place] = z, information
-    return Modes(modes, informations, values)
 
 
 def infer_particles(prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig) -> Particles:

@@ -1,0 +1,51 @@
+import pytest
+import torch
+from torch import Tensor
+
+from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned, condition
+from amortes.nets.kernel.improvement import improvement
+from amortes.nets.kernel.particles import ParticleConfig, infer_particles
+from amortes.prior.gp import PRIORS
+from amortes.prior.tasks import TaskBatch
+
+
+def conditioned_on(task: TaskBatch, name: str, pending: Tensor | None = None) -> Conditioned:
+    prior = PRIORS[name]
+    particles = infer_particles(prior, task.X, task.y, ParticleConfig(count=4))
+    return condition(prior, particles, task.X, task.y, pending)
+
+
+@pytest.mark.parametrize("name", ["robust", "real"])
+@pytest.mark.parametrize("pending", [False, True])
+def test_moments_and_gradients_are_those_of_automatic_differentiation(
+    warped: TaskBatch, name: str, pending: bool
+) -> None:
+    conditioned = conditioned_on(warped, name, warped.Xq[:, :1] if pending else None)
+    x = 0.3 + 0.0 * warped.X[:, :1]
+    at_x = conditioned.moments(x)
+    gradients = []
+    for direct in (True, False):
+        Xq = warped.Xq.clone().requires_grad_()
+        if direct:
+            mean, variance = improvement(conditioned, Xq, at_x)
+        else:
+            at_q = conditioned.moments(Xq)
+            mean = at_q.mean - at_x.mean
+            shared = conditioned.covariance(at_q, at_x).squeeze(-1)
+            variance = at_q.variance + at_x.variance - 2.0 * shared
+        assert (variance > VARIANCE_FLOOR).all()
+        value = (mean.sin() + variance.log()).sum()
+        gradients.append((mean, variance, *torch.autograd.grad(value, Xq)))
+    for ours, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-9)
+
+
+def test_a_point_improves_nothing_upon_itself(task: TaskBatch) -> None:
+    conditioned = conditioned_on(task, "robust")
+    x = task.X[:, :1].clone().requires_grad_()
+    mean, variance = improvement(conditioned, x, conditioned.moments(x.detach()))
+    assert mean.abs().max() < 1e-9
+    assert (variance < 1e-9).all()
+    assert (variance > 0.0).all()
+    (gradient,) = torch.autograd.grad(variance.sum(), x)
+    assert gradient.isfinite().all()

@@ -1,0 +1,54 @@
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from amortes.nets.kernel.hyper_posterior import HyperPosterior
+from amortes.nets.kernel.modes import FURTHEST, NEGLIGIBLE, STEEP, find_modes
+from amortes.prior.gp import PRIORS
+from amortes.prior.tasks import TaskBatch
+from amortes.random import generator
+
+
+def test_climbs_end_at_the_mode(task: TaskBatch, monkeypatch: pytest.MonkeyPatch) -> None:
+    posterior = HyperPosterior(PRIORS["robust"], task.X, task.y)
+    start = task.X.new_zeros(3, 4)
+    z, *_ = find_modes(posterior, start, steps=30)
+    assert posterior.derivatives(z)[1].norm(dim=-1).max() < STEEP
+    monkeypatch.setattr("amortes.nets.kernel.modes.STEEP", 1e-4)
+    z, *_ = find_modes(posterior, start, steps=100)
+    assert posterior.derivatives(z)[1].norm(dim=-1).max() < 1e-4
+
+
+def branin(n: int) -> tuple[Tensor, Tensor]:
+    """The function without noise, standardised: X `1 x n x 2`, y `1 x n`."""
+    X = torch.rand(1, n, 2, generator=generator(n), dtype=torch.float64)
+    u, v = 15.0 * X[..., 0] - 5.0, 15.0 * X[..., 1]
+    valley = v - 5.1 / (4 * math.pi**2) * u**2 + 5 / math.pi * u - 6.0
+    y = valley.square() + 10 * (1 - 1 / (8 * math.pi)) * u.cos()
+    return X, (y - y.mean()) / y.std()
+
+
+@pytest.mark.parametrize("n", [30, 60])
+def test_the_mode_is_found_without_noise(n: int) -> None:
+    # From z = 0, a noise sd of 0.05, ten steps get to 0.0003 at best.
+    X, y = branin(n)
+    posterior = HyperPosterior(PRIORS["robust"], X, y)
+    z, *_ = find_modes(posterior, X.new_zeros(1, 4), steps=30)
+    gradient = posterior.derivatives(z)[1].where(z.abs() < FURTHEST, 0.0)  # held there
+    assert float(gradient.norm()) < 1.0
+
+
+def test_climbs_without_hope_end_early_and_the_best_does_not_change() -> None:
+    X, y = branin(40)
+    posterior = HyperPosterior(PRIORS["robust"], X, y)
+    starts = torch.tensor([[0.0, 0.0, 0.0, 0.0], [3.0, 3.0, 0.0, 4.0]], dtype=torch.float64)
+    both = posterior.rows(torch.tensor([0, 0]))
+    alone = find_modes(both, starts, steps=30)
+    rivals = find_modes(both, starts, steps=30, rivals=2)
+    assert float(rivals.value.max()) == pytest.approx(float(alone.value.max()))
+    worse = int(rivals.value.argmin())
+    assert float(rivals.value[worse]) <= float(alone.value[worse]) + 1e-9
+    near = alone.value > alone.value.max() - NEGLIGIBLE
+    torch.testing.assert_close(rivals.value[near], alone.value[near])
