@@ -6,10 +6,11 @@
    little. If there are several ways to see the results (powers of them), this decides which:
    one factorisation of a covariance serves all.
 2. *Climb* (`modes`) from the best of these points and from the fixed ones.
-3. *Weigh.* Around the modes fixed quasi-random normal points are sent through F^(-1/2), F
-   being the information, slightly inflated. With the points of the prior, which for tiny datasets are better than any approximation
-   around a mode, and of the encoder they are candidates, weighted by posterior over proposal
-   density, that of the whole mixture, and thinned to as many particles as are wanted.
+3. *Weigh.* Around the modes fixed quasi-random normal points are sent through F^(-1/2), F being
+   the information, slightly inflated. With the points of the prior, which for tiny datasets are
+   better than any approximation around a mode, and of the encoder they are candidates, weighted by
+   posterior over proposal density, that of the whole mixture, and thinned to as many particles as
+   are wanted.
 
 No Markov chain, no random numbers: milliseconds.
 """
