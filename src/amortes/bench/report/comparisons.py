@@ -5,21 +5,30 @@ are compared by the value of what they recommend after as many observations as a
 Ranks (1 is best, ties share the mean of their places) are averaged over the seeds of a problem,
 then over problems, so that each task counts once. A rank depends on who else takes part, regret on
 the task: only cells where all methods were run are used.
+
+    win rate        mean over pairs of 1 (better), 1/2 (equal), 0 (worse)
+    its interval    Wilson, E. B. (1927): Probable inference, JASA 22, 209-212
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
+import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
-from amortes.bench.report.curves import task_curves
-from amortes.bench.report.names import parse_method, same_acquisition
+from amortes.bench.report.names import order_methods, parse_method, same_acquisition
 from amortes.bench.report.results import RUN, Results
 
 CELL = ["problem", "seed"]
+PAIR = ["ours", "theirs"]
 SHARE = 0.5
 """A method takes part if it was run in at least this share of the cells of the best-covered one."""
+
+
+def scores(rows: pd.DataFrame) -> pd.DataFrame:
+    """What comparisons go by, higher is better: methods across; problem, seed and n down."""
+    return rows.pivot(index=[*CELL, "iteration"], columns="method", values="score")
 
 
 def count_wins(results: Results) -> pd.DataFrame:
@@ -27,25 +36,32 @@ def count_wins(results: Results) -> pd.DataFrame:
 
     Points are 1 for a seed with a better end, 1/2 for a tie.
     """
-    found = []
+    found, every = [], scores(results.rows)
     for a, b in combinations(results.methods, 2):
-        ends = results.scores[[a, b]].dropna().groupby(level=CELL).tail(1)
+        ends = every[[a, b]].dropna().groupby(level=CELL).tail(1)
         points = (ends[a] > ends[b]) + (ends[a] == ends[b]) / 2.0
         sums = points.groupby(level="problem").agg(points="sum", pairs="count").reset_index()
         found.append(sums.assign(ours=a, theirs=b))
         found.append(sums.assign(ours=b, theirs=a, points=sums["pairs"] - sums["points"]))
-    columns = ["ours", "theirs", "problem", "points", "pairs"]
+    columns = [*PAIR, "problem", "points", "pairs"]
     return pd.concat(found)[columns] if found else pd.DataFrame(columns=columns)
+
+
+def with_rates(wins: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """Sums of points and pairs, the win rate and its 95% interval (`low`, `high`)."""
+    sums = wins.groupby([*keys], sort=False)[["points", "pairs"]].sum().reset_index()
+    rate = sums["points"] / sums["pairs"]
+    width = norm.ppf(0.975) ** 2 / sums["pairs"]
+    middle = (rate + width / 2) / (1 + width)
+    half = np.sqrt(rate * (1 - rate) * width + width**2 / 4) / (1 + width)
+    return sums.assign(rate=rate, low=(middle - half).clip(0.0), high=(middle + half).clip(upper=1))
 
 
 def gp_pairs(methods: Sequence[str]) -> list[tuple[str, str]]:
     """Ours with the default weights, each with the GPs that have the same acquisition."""
-    pairs = []
-    for model in ("fb", "map"):
-        for ours in filter(lambda method: parse_method(method).is_ours, methods):
-            theirs = same_acquisition(methods, parse_method(ours), model)
-            pairs += [(ours, theirs)] if theirs else []
-    return pairs
+    ours = [method for method in methods if parse_method(method).is_ours]
+    found = [(a, same_acquisition(methods, a, model)) for model in ("fb", "map") for a in ours]
+    return [(a, b) for a, b in found if b]
 
 
 def of_pairs(wins: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:
@@ -54,73 +70,30 @@ def of_pairs(wins: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> pd.DataFra
     return pd.concat([wins[:0], *found])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Field:
-    """Who is ranked against whom, and where."""
-
-    methods: list[str]
-    cells: "pd.MultiIndex"  # problem and seed
-    left_out: list[str]  # methods that were run in too few cells
-
-    @property
-    def tasks(self) -> int:
-        """The number of problems."""
-        return self.cells.get_level_values("problem").nunique()
-
-    def only(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The rows of its methods in its cells."""
-        inside = pd.MultiIndex.from_frame(rows[CELL]).isin(self.cells)
-        return rows[inside & rows["method"].isin(self.methods)]
-
-    def scores(self, results: Results) -> pd.DataFrame:
-        """The scores of its methods where all of them have one."""
-        chosen = results.scores[self.methods].dropna()
-        return chosen[chosen.reset_index("iteration").index.isin(self.cells)]
-
-
-def field_of(results: Results, problems: Sequence[str]) -> Field:
-    """The methods to rank on some problems, and the cells where all of them were run."""
+def common_rows(results: Results, problems: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
+    """The rows of the cells where all methods were run, and the methods run in too few of them."""
     runs = results.runs[results.runs["problem"].isin(problems)]
     there = runs.set_index(RUN)["iteration"].unstack("method").notna()
-    methods = [method for method in results.methods if method in there]
-    count = there.sum()
-    chosen = [method for method in methods if count[method] >= SHARE * count.max()]
+    count = there.sum().reindex(order_methods(there.columns))
+    chosen = [method for method in count.index if count[method] >= SHARE * count.max()]
     while chosen and not there[chosen].all(axis=1).any():
         chosen.remove(min(chosen, key=lambda method: count[method]))
-    return Field(
-        methods=chosen,
-        cells=pd.MultiIndex.from_tuples(
-            there.index[there[chosen].all(axis=1)] if chosen else [], names=CELL
-        ),
-        left_out=[method for method in methods if method not in chosen],
-    )
+    cells = there.index[there[chosen].all(axis=1)]
+    inside = pd.MultiIndex.from_frame(results.rows[CELL]).isin(cells)
+    rows = results.rows[inside & results.rows["method"].isin(chosen)]
+    return rows, [method for method in count.index if method not in chosen]
 
 
-def average_ranks(results: Results, field: Field) -> pd.DataFrame:
-    """Columns `rank, standard_error` for each method of a field, best first, at the end of runs."""
-    ends = field.scores(results).groupby(level=CELL).tail(1)
-    ranks = ends.rank(axis=1, ascending=False)
-    if field.tasks > 1:
+def ranked(rows: pd.DataFrame) -> pd.DataFrame:
+    """Ranks of all methods where all have a score: problem, seed and n down, methods across."""
+    chosen = scores(rows).dropna()[order_methods(rows["method"])]
+    return chosen.rank(axis=1, ascending=False)
+
+
+def average_ranks(rows: pd.DataFrame) -> pd.DataFrame:
+    """Columns `mean, standard_error` for each method of common rows, best first, at their end."""
+    ranks = ranked(rows).groupby(level=CELL).tail(1)
+    if rows["problem"].nunique() > 1:
         ranks = ranks.groupby(level="problem").mean()
-    found = pd.DataFrame({"rank": ranks.mean(), "standard_error": ranks.sem()})
-    return found.sort_values("rank", kind="stable")
-
-
-def rank_curves(results: Results, field: Field, panel: str) -> pd.DataFrame:
-    """Average rank of each method after n observations, for the n that all cells have."""
-    ranks = field.scores(results).rank(axis=1, ascending=False)
-    rows = ranks.melt(ignore_index=False, var_name="method", value_name="rank").reset_index()
-    return task_curves(rows, "rank", panel)
-
-
-def regret_curves(results: Results, field: Field, panel: str) -> tuple[pd.DataFrame, list[str]]:
-    """Regret as a share of what the initial points leave, averaged over tasks; tasks left out.
-
-    The unit of a task is the mean regret of all its runs at their first iteration. A task whose
-    initial points always contain the best one says nothing and is left out.
-    """
-    rows = field.only(results.rows)
-    unit = rows.drop_duplicates(RUN).groupby("problem", sort=False)["regret"].mean()
-    share = rows["regret"] / rows["problem"].map(unit)
-    known = rows.assign(share=share)[rows["problem"].map(unit) > 0]
-    return task_curves(known, "share", panel), list(unit.index[unit <= 0])
+    found = pd.DataFrame({"mean": ranks.mean(), "standard_error": ranks.sem()})
+    return found.sort_values("mean", kind="stable").rename_axis("method").reset_index()
