@@ -67,8 +67,8 @@ def _holes(results: Results) -> Iterator[str]:
     counts = results.runs.groupby(["problem", "method"])["seed"].nunique().unstack(fill_value=0)
     for method in results.methods:
         absent, fewer = [], []
-        for problem, most in seeds.items():
-            n, label = counts.loc[problem, method], panel_label(str(problem))
+        for (problem, most), n in zip(seeds.items(), counts[method][seeds.index], strict=True):
+            label = panel_label(str(problem))
             if n == 0:
                 absent.append(label)
             elif n < most:

@@ -1,7 +1,6 @@
 """Sections with curves of a group of problems, and of what changes with noise and weights."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -47,13 +46,11 @@ def _group_section(name: str, group: str, title: str, reading: str) -> Section:
             return
         both = joined(curves, study.published.by_default)
         if len(shown := overview(curves)):
-            figure = draw_panels(titled(shown), **axis_of(shown))
-            yield Drawing(name, "Our acquisitions beside what people use today.", figure, shown)
+            caption = "Our acquisitions beside what people use today."
+            yield Drawing(name, caption, draw_panels(titled(shown)), shown)
         if len(in_grid(curves)):
-            caption = (
-                "Each acquisition on our network (colour) and on Gaussian processes (fully "
-                "Bayesian grey, MAP brown)"
-            )
+            caption = "Each acquisition on our network (colour) and on Gaussian processes (fully "
+            caption += "Bayesian grey, MAP brown)"
             if len(both) > len(curves):
                 caption += "; dashed lines are the curves published for the α-PFN and its GP"
             yield Drawing(f"{name}-gp", f"{caption}.", draw_grid(both), both)
@@ -114,7 +111,7 @@ def noise(study: Study) -> Iterator[Part]:
         for base, names in rows.items()
         for problem in [*sorted(names, key=noise_of), *[""] * (across - len(names))]
     ]
-    figure = draw_panels(cells, METRICS["regret"], across=across, share=True)
+    figure = draw_panels(cells, across=across, share=True)
     caption = "log10 inference regret of our acquisitions; noise is the standard deviation of an "
     yield Drawing("noise", f"{caption}observation.", figure, both)
     yield checkpoint_table("noise", "Noise", both)
@@ -205,25 +202,13 @@ def _draw_lattice(
     """Problems down and acquisitions across; if there is but one, as many as fit."""
     columns = [name for name in ACQUISITIONS if name in set(column_of)]
     cells = [
-        (f"{panel_label(panel)}\n{ACQUISITIONS[name]}", found[column_of[found.index] == name])
+        (f"{panel_label(str(panel))}\n{ACQUISITIONS[name]}", found[column_of[found.index] == name])
         for panel, found in curves.groupby("panel", sort=False)
         for name in columns
     ]
     several = len(columns) > 1
-    return draw_panels(
-        cells,
-        **axis_of(curves),
-        across=len(columns) if several else 3,
-        share=several,
-        looks=looks,
-        labels=labels,
-    )
-
-
-def axis_of(curves: pd.DataFrame) -> dict[str, Any]:
-    """The label and the scale of the vertical axis."""
-    metric = metric_of(curves["panel"].iloc[0])
-    return {"ylabel": METRICS[metric], "scale": "linear" if metric == "regret" else "zoom"}
+    across = len(columns) if several else 3
+    return draw_panels(cells, across=across, share=several, looks=looks, labels=labels)
 
 
 def checkpoint_table(name: str, title: str, curves: pd.DataFrame) -> Table:
@@ -231,15 +216,13 @@ def checkpoint_table(name: str, title: str, curves: pd.DataFrame) -> Table:
     rows = []
     metric = metric_of(curves["panel"].iloc[0])
     for panel, found in curves.groupby("panel", sort=False):
-        at = found.set_index(["iteration", "method"])
         methods = order_methods(found["method"])
         cells = {"problem": panel_label(str(panel)), "method": [*map(label_of, methods)]}
         for n in CHECKPOINTS:
-            here = at.reindex([(n, method) for method in methods])
-            best = here["mean"] == (
-                here["mean"].min() if metric == "regret" else here["mean"].max()
-            )
-            cells[f"n = {n}"] = text_of(here, best, 3 if metric == "value" else 2)
+            here = found[found["iteration"] == n].set_index("method").reindex(methods)
+            best = here["mean"].min() if metric == "regret" else here["mean"].max()
+            here = here.assign(best=here["mean"] == best)
+            cells[f"n = {n}"] = text_of(here, 3 if metric == "value" else 2)
         rows.append(pd.DataFrame(cells))
     heading = f"{title}: {METRICS[metric]}, mean ± standard error after n observations"
     return Table(f"{name}-table", f"{heading}; bold is best", pd.concat(rows))

@@ -12,7 +12,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from amortes.bench.report.names import facts, label_of, order_methods, panel_label
+from amortes.bench.report.names import (
+    METRICS,
+    facts,
+    label_of,
+    metric_of,
+    order_methods,
+    panel_label,
+)
 from amortes.bench.report.style import Look, legend, look, tidy
 
 NO_CURVES = pd.DataFrame(
@@ -74,40 +81,40 @@ def titled(curves: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 def draw_panels(
     cells: Sequence[tuple[str, pd.DataFrame]],
-    ylabel: str,
+    ylabel: str = "",
     *,
     across: int = 3,
     share: bool = False,
-    scale: Literal["linear", "log", "zoom"] = "linear",
+    log: bool = False,
     looks: Callable[[str], Look] = look,
     labels: Callable[[str], str] = label_of,
 ) -> Figure:
     """Axes row by row, each with a title and curves, and one legend.
 
-    `share` is for rows of the same panel, which have the same axes; no title: an empty place.
+    Without a label they show the metric of their problem. `share` is for rows of the same problem,
+    which have the same axes; a cell without a title is an empty place.
     """
+    every = pd.concat([curves for _, curves in cells])
+    metric = metric_of(every["panel"].iloc[0])
+    zoom = not ylabel and metric != "regret"
     across = min(across, len(cells))
     down = math.ceil(len(cells) / across)
+    shared: Literal["row", "none"] = "row" if share else "none"
     figure = Figure(figsize=(11.0, 2.8 * down + 0.8), layout="constrained")
-    axes = figure.subplots(
-        down,
-        across,
-        squeeze=False,
-        sharex="row" if share else False,
-        sharey="row" if share else False,
-    )
-    every = pd.concat([curves for _, curves in cells])
+    axes = figure.subplots(down, across, squeeze=False, sharex=shared, sharey=shared)
     for i, ax in enumerate(axes.flat):
         title, curves = cells[i] if i < len(cells) else ("", every[:0])
         ax.set_visible(bool(title))
         ax.set_title(title)
-        ax.set_ylabel(ylabel if i % across == 0 else "")
+        ax.set_ylabel((ylabel or METRICS[metric]) if i % across == 0 else "")
         ax.set_xlabel("observations" if i + across >= len(cells) else "")
         ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         tidy(ax)
         _draw_curves(ax, curves, looks)
-        if len(curves):
-            _rescale(ax, every[every["panel"].isin(curves["panel"])], scale)
+        if log and len(curves):
+            _make_logarithmic(ax, curves["mean"])
+        if zoom and len(curves):
+            _zoom_in(ax, every[every["panel"].isin(curves["panel"])])
     shown: dict[str, Look] = {}
     for name in order_methods(every["method"]):
         shown.setdefault(labels(name), looks(name))
@@ -127,16 +134,20 @@ def _draw_curves(ax: Axes, curves: pd.DataFrame, looks: Callable[[str], Look]) -
             ax.fill_between(n, mean - error, mean + error, color=style["color"], alpha=0.15, lw=0)
 
 
-def _rescale(ax: Axes, curves: pd.DataFrame, scale: str) -> None:
-    """Set the range of the vertical axis, unless it is linear."""
-    means, top = curves["mean"], curves["mean"].max()
-    if scale == "log":
-        ax.set_yscale("log")
-        ax.set_ylim(max(LOWEST, 0.7 * means[means > 0].min()), 1.4 * max(LOWEST, top))
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        ax.yaxis.set_minor_formatter(NullFormatter())
-    elif scale == "zoom":
-        early = curves.groupby("method")["mean"].agg(lambda m: m.iloc[int(START * (len(m) - 1))])
-        if early.min() < top:
-            ax.set_ylim(early.min(), top + 0.06 * (top - early.min()))
+def _make_logarithmic(ax: Axes, means: "pd.Series[float]") -> None:
+    ax.set_yscale("log")
+    lowest, highest = means[means > 0].min(), means.max()
+    ax.set_ylim(max(LOWEST, 0.7 * lowest), 1.4 * max(LOWEST, highest))
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _zoom_in(ax: Axes, curves: pd.DataFrame) -> None:
+    """Let the axis begin at the lowest curve at START of the way."""
+    early = curves.groupby("method")["mean"].agg(
+        lambda mean: mean.iloc[int(START * (len(mean) - 1))]
+    )
+    bottom, top = early.min(), curves["mean"].max()
+    if bottom < top:
+        ax.set_ylim(bottom, top + 0.06 * (top - bottom))

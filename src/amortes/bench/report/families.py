@@ -35,8 +35,9 @@ CELL = ["family", "problem", "seed", "n"]
 @section(
     "families",
     "By family of problems",
-    "At equal numbers of observations, by simple regret without noise and by inference regret with "
-    "it: low ranks are good, and positive differences of log10 regret are worse than the reference.",
+    "At equal numbers of observations, by simple regret without noise and by inference regret "
+    "with it: low ranks are good, and positive differences of log10 regret are worse than the "
+    "reference.",
 )
 def families(study: Study) -> Iterator[Part]:
     """Tables by family; none if no run has at least 20 observations."""

@@ -52,7 +52,7 @@ def hpob(study: Study) -> Iterator[Part]:
         return
     if len(spaces) > 1:
         spaces[ALL_SPACES] = problems
-    found, shares, heads = [], [], {}
+    found, shares, heads, notes = [], [], {}, []
     for space, tasks in spaces.items():
         rows, left_out = common_rows(study.results, tasks)
         curves, known = regret_curves(rows, space)
@@ -61,9 +61,9 @@ def hpob(study: Study) -> Iterator[Part]:
         heads[space] = f"{panel_label(space)} ({counted(rows['problem'].nunique(), 'task')})"
         if left_out:
             names = ", ".join(map(label_of, left_out))
-            yield f"{panel_label(space)}: left out, for too few runs: {names}."
+            notes.append(f"{panel_label(space)}: left out, for too few runs: {names}.")
         if known:
-            yield (
+            notes.append(
                 f"{panel_label(space)}: without regret, as the initial points already contain the "
                 f"best one: {', '.join(known)}."
             )
@@ -73,7 +73,7 @@ def hpob(study: Study) -> Iterator[Part]:
         caption = "Average rank after so many observations; other methods are ranked too, but not "
         yield Drawing("hpob-ranks", f"{caption}drawn.", draw(titled(shown), "average rank"), shown)
     if len(shown := overview(pd.concat(shares), "fb")):
-        figure = draw(titled(shown), "share of regret", scale="log")
+        figure = draw(titled(shown), "share of regret", log=True)
         caption = "Regret as a share of the initial one (1: nothing gained), on a logarithmic axis "
         yield Drawing("hpob-regret", f"{caption}cut at 0.001.", figure, shown)
     if len(published := study.published.ranks):
@@ -87,8 +87,9 @@ def hpob(study: Study) -> Iterator[Part]:
         yield Drawing("hpob-ranks-published", caption, figure, published)
     ends = ranks.groupby(["panel", "method"], sort=False).tail(1)
     ends = ends.sort_values("method", key=in_order, kind="stable")
-    cells = text_of(ends, ends["mean"] == ends.groupby("panel")["mean"].transform("min"))
-    wide = spread(ends, ["method"], "panel", cells)
+    ends = ends.assign(best=ends["mean"] == ends.groupby("panel")["mean"].transform("min"))
+    wide = spread(ends, ["method"], "panel", text_of(ends))
     wide = wide.reindex(columns=["method", *heads], fill_value="").rename(columns=heads)
     title = "Average rank after the last iteration (± standard error over tasks)"
     yield Table("hpob-table", title, wide.assign(method=wide["method"].map(label_of)))
+    yield from notes

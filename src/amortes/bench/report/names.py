@@ -6,10 +6,10 @@ weights, `fb-jes` the fully Bayesian GP, `map-jes` the MAP GP; `paper:jes` and `
 the published curves of the alpha-PFN and of its GP baseline.
 """
 
+import dataclasses
 import functools
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import PurePath
 
 import pandas as pd
@@ -48,7 +48,7 @@ MODELS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Method:
     """A parsed name of a method."""
 
@@ -56,21 +56,9 @@ class Method:
     model: str = "other"  # a key of MODELS
     acquisition: str = ""  # a key of ACQUISITIONS; empty for "other"
     weights: str = ""  # after the @, of a file without folder and ending; empty for the default
-
-    @property
-    def column(self) -> str:
-        """The acquisition it is compared under; empty if there is none."""
-        return COLUMNS.get(self.acquisition, "")
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether it is one of ours with the default weights."""
-        return self.model == "ours" and not self.weights
-
-    @property
-    def short(self) -> str:
-        """The label of one of ours, without our name."""
-        return self.label.removeprefix(f"{MODELS['ours']} ")
+    column: str = ""  # the acquisition it is compared under; empty if there is none
+    is_ours: bool = False  # with the default weights
+    short: str = ""  # the label without the model
 
 
 @functools.cache
@@ -85,8 +73,16 @@ def parse_method(name: str) -> Method:
     if entry is None or model == "other":
         return Method(entry.label if entry and not source else name)
     weights = PurePath(weights).name.removesuffix(".safetensors")
-    label = f"{MODELS[model]} {ACQUISITIONS[entry.acquisition]}" + (weights and f" @{weights}")
-    return Method(label, model, entry.acquisition, weights)
+    short = ACQUISITIONS[entry.acquisition] + (weights and f" @{weights}")
+    return Method(
+        label=f"{MODELS[model]} {short}",
+        model=model,
+        acquisition=entry.acquisition,
+        weights=weights,
+        column=COLUMNS.get(entry.acquisition, ""),
+        is_ours=model == "ours" and not weights,
+        short=short,
+    )
 
 
 def label_of(name: str) -> str:
@@ -96,22 +92,19 @@ def label_of(name: str) -> str:
 
 def facts(names: "pd.Series[str]") -> pd.DataFrame:
     """What `Method` says of each name, to choose rows by."""
-    columns = ["label", "model", "acquisition", "weights", "column", "is_ours"]
-    known = {name: parse_method(name) for name in names.unique()}
-    rows = [[getattr(known[name], column) for column in columns] for name in names]
-    return pd.DataFrame(rows, columns=columns, index=names.index).astype({"is_ours": bool})
+    columns = [field.name for field in dataclasses.fields(Method)]
+    rows = [vars(parse_method(name)) for name in names]
+    return pd.DataFrame(rows, names.index, columns).astype({"is_ours": bool})
 
 
 def same_acquisition(names: Iterable[str], ours: str, model: str) -> str | None:
     """The method of a model (default weights) with this one's acquisition, or its maximiser."""
-    method, found = parse_method(ours), {name: parse_method(name) for name in names}
-    same = [
-        name
-        for name, other in found.items()
-        if other.model == model and other.column == method.column and not other.weights
-    ]
-    same.sort(key=lambda name: found[name].acquisition != method.acquisition)
-    return same[0] if method.column and same else None
+    our, found = parse_method(ours), {}
+    for name in names:
+        their = parse_method(name)
+        if our.column and (their.model, their.column, their.weights) == (model, our.column, ""):
+            found[their.acquisition] = name
+    return found.get(our.acquisition, next(iter(found.values()), None))
 
 
 def versus(ours: str, theirs: str) -> str:

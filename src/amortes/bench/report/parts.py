@@ -16,7 +16,6 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from amortes.bench.report.comparisons import count_wins
 from amortes.bench.report.curves import problem_curves
 from amortes.bench.report.names import GROUPS, group_of
 from amortes.bench.report.published import Published
@@ -32,18 +31,11 @@ def records(rows: pd.DataFrame) -> Iterator[Any]:
     return iter(rows.itertuples(index=False))
 
 
-def text_of(
-    rows: pd.DataFrame, bold: "pd.Series[bool] | None" = None, digits: int = 2
-) -> list[str]:
-    """`mean ± standard_error` of each row."""
-    cells = [
-        with_error(a, b, digits) for a, b in zip(rows["mean"], rows["standard_error"], strict=True)
-    ]
-    return (
-        cells
-        if bold is None
-        else [f"**{c}**" if b else c for c, b in zip(cells, bold, strict=True)]
-    )
+def text_of(rows: pd.DataFrame, digits: int = 2) -> list[str]:
+    """`mean ± standard_error` of each row; **bold** where the column `best` says so."""
+    best = rows.get("best", pd.Series(False, rows.index))
+    found = zip(rows["mean"], rows["standard_error"], best, strict=True)
+    return [("**{}**" if b else "{}").format(with_error(m, e, digits)) for m, e, b in found]
 
 
 def spread(rows: pd.DataFrame, down: list[str], across: str, cells: list[str]) -> pd.DataFrame:
@@ -85,11 +77,6 @@ class Study:
     def curves_of(self, *groups: str) -> pd.DataFrame:
         """The curves of groups of problems."""
         return self.curves[self.curves["panel"].map(group_of).isin(groups)]
-
-    @cached_property
-    def wins(self) -> pd.DataFrame:
-        """Of all pairs of methods, see `count_wins`."""
-        return count_wins(self.results)
 
 
 @dataclass(frozen=True)
@@ -143,21 +130,6 @@ Part = Drawing | Table | str
 
 
 @dataclass(frozen=True)
-class Contents:
-    """What the results have for a section."""
-
-    section: "Section"
-    drawings: list[Drawing]
-    tables: list[Table]
-    notes: list[str]
-
-    @property
-    def empty(self) -> bool:
-        """Whether there is nothing; the notes say why."""
-        return not self.drawings and not self.tables
-
-
-@dataclass(frozen=True)
 class Section:
     """A section by the name that `--only` takes, with the one sentence that says how to read it."""
 
@@ -165,16 +137,6 @@ class Section:
     title: str
     reading: str
     make: Callable[[Study], Iterator[Part]]
-
-    def __call__(self, study: Study) -> Contents:
-        """What the study has for it."""
-        parts = list(self.make(study))
-        return Contents(
-            self,
-            drawings=[part for part in parts if isinstance(part, Drawing)],
-            tables=[part for part in parts if isinstance(part, Table)],
-            notes=[part for part in parts if isinstance(part, str)],
-        )
 
 
 def section(

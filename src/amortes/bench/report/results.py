@@ -148,7 +148,7 @@ def read_text(path: Path) -> pd.DataFrame:
         raise FileError(f"{path} is damaged: {error}.") from error
     if missing := [name for name in NEEDED if name not in rows]:
         raise FileError(
-            f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(rows)}. "
+            f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(map(str, rows))}. "
             "Is it a results file of `amortes bench run`?"
         )
     if rows.empty:

@@ -53,11 +53,11 @@ def speed_ups(rows: pd.DataFrame) -> pd.DataFrame:
     found = []
     for panel, here in rows.groupby("panel", sort=False):
         there = here["method"].unique()
-        steps = {name: one[[*STEP, *PARTS]] for name, one in here.groupby("method")}
+        steps = {name: here.loc[here["method"] == name, [*STEP, *PARTS]] for name in there}
         for ours in [name for name in there if parse_method(name).is_ours]:
             rivals = [same_acquisition(there, ours, model) for model in ("fb", "map")]
             for theirs in dict.fromkeys([*rivals, "map-logei"]):
-                if theirs not in steps:
+                if theirs is None or theirs not in steps:
                     continue
                 both = steps[ours].merge(steps[theirs], on=STEP, suffixes=("_ours", "_theirs"))
                 if both["total_ours"].sum() > 0:

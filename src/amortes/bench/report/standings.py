@@ -44,7 +44,7 @@ BASELINE = "map-logei"
 PAIRED = "a paired t-test over common seeds"
 WELCH = "Welch's t-test over seeds"
 RULE = f"{PAIRED} (methods run here) or {WELCH} (published curves), two-sided at 95%"
-SIDES = ["our_mean", "our_error", "their_mean", "their_error"]
+NUMBERS = ["our_mean", "our_error", "their_mean", "their_error", "error", "freedom"]
 
 
 def standings(study: Study, chosen: Sequence[str] | None = None) -> pd.DataFrame:
@@ -54,29 +54,26 @@ def standings(study: Study, chosen: Sequence[str] | None = None) -> pd.DataFrame
     units of the metric, `error` its standard error, `clear` the |t| above which means count as
     different; the verdict is better, level or worse, or unknown with a single seed.
     """
-    found = []
-    published = study.published.curves
+    found, published = [], study.published.curves
     if chosen is None:
         chosen = [name for name in study.results.methods if parse_method(name).is_ours]
-    for problem, here in study.curves_of(*COMPARED).groupby("panel", sort=False)["method"]:
-        names = [*here.unique(), *published["method"][published["panel"] == problem].unique()]
-        for ours in here[here.isin(chosen)].unique():
+    for problem in study.curves_of(*COMPARED)["panel"].unique():
+        here = study.curves["method"][study.curves["panel"] == problem].unique()
+        names = [*here, *published["method"][published["panel"] == problem].unique()]
+        for ours in filter(chosen.__contains__, here):
             for model in (*HERE, *PUBLISHED):
                 theirs = same_acquisition(names, ours, model)
                 compare = _paired if model in HERE else _independent
-                if theirs and (numbers := compare(study, str(problem), ours, theirs)):
+                if theirs and (numbers := compare(study, problem, ours, theirs)):
                     found.append([problem, group_of(problem), model, ours, theirs, *numbers])
-    names = ["problem", "group", "model", "ours", "theirs", "iteration", "seeds", *SIDES]
-    every = pd.DataFrame(found, columns=[*names, "error", "freedom"])
+    columns = ["problem", "group", "model", "ours", "theirs", "iteration", "seeds", *NUMBERS]
+    every = pd.DataFrame(found, columns=columns).astype(dict.fromkeys(NUMBERS, float))
     lower = every["problem"].map(metric_of) == "regret"
-    gain = (every["our_mean"] - every["their_mean"]).astype(float) * np.where(lower, -1.0, 1.0)
-    clear = pd.Series(stats.t.ppf(0.975, every["freedom"].astype(float)), every.index)
-    least = clear * every["error"].astype(float)  # zero if all seeds agree: any gain is clear then
-    verdict = np.select(
-        [gain.isna() | least.isna(), gain.abs() <= least, gain > 0],
-        ["unknown", "level", "better"],
-        "worse",
-    )
+    gain = (every["our_mean"] - every["their_mean"]) * np.where(lower, -1.0, 1.0)
+    clear = pd.Series(stats.t.ppf(0.975, every["freedom"]), every.index)
+    least = clear * every["error"]  # zero if all seeds agree: any gain is clear then
+    cases = [gain.isna() | least.isna(), gain.abs() <= least, gain > 0]
+    verdict = np.select(cases, ["unknown", "level", "better"], "worse")
     return every.assign(gain=gain, clear=clear, verdict=verdict)
 
 
@@ -84,18 +81,14 @@ def _paired(study: Study, problem: str, ours: str, theirs: str) -> list[Any] | N
     """On the seeds that both have, after as many observations as all of these runs have."""
     rows = study.results.rows
     rows = rows[(rows["problem"] == problem) & rows["method"].isin([ours, theirs])]
-    wide = rows.pivot(index=["iteration", "seed"], columns="method", values="metric")
-    common = rows.groupby("seed")["method"].nunique()
-    wide = wide[wide.index.isin(common.index[common == 2], level="seed")].dropna()
-    whole = wide.groupby(level="iteration").size() == (common == 2).sum()
-    if not whole.any():
+    rows = rows[rows.groupby("seed")["method"].transform("nunique") == 2]
+    wide = rows.pivot(index="iteration", columns=["seed", "method"], values="metric").dropna()
+    if wide.empty:
         return None
-    last = wide.loc[whole.index[whole][-1]]
+    last = wide.iloc[-1].unstack("method")
     a, b = last[ours], last[theirs]
-    return [
-        *(whole.index[whole][-1], len(last), a.mean(), a.sem(), b.mean(), b.sem()),
-        *((a - b).sem(), len(last) - 1),
-    ]
+    sides = [a.mean(), a.sem(), b.mean(), b.sem()]
+    return [wide.index[-1], len(last), *sides, (a - b).sem(), len(last) - 1]
 
 
 def _independent(study: Study, problem: str, ours: str, theirs: str) -> list[Any] | None:
@@ -179,18 +172,17 @@ def standings_section(study: Study) -> Iterator[Part]:
         yield Table("standings-counts", title, counts)
     else:
         yield "Nothing to compare with."
-    metric = "log10 inference regret, or accuracy (%) on LCBench, after n observations, mean and "
-    for name, models, title in (
-        (
-            "common-seeds",
-            HERE,
-            "Ours beside GPs run here, on the seeds that both have, with paired gains",
-        ),
-        ("standings", PUBLISHED, "Ours beside published curves"),
-    ):
-        if len(chosen := found[found["model"].isin(models)]):
-            title = f"{title}: {metric}gain ± standard error"
-            yield Table(name, title, _standings_table(chosen))
+    what = (
+        "log10 inference regret, or accuracy (%) on LCBench, after n observations, mean and gain ± "
+        "standard error"
+    )
+    seeds = "on the seeds that both have, with paired gains"
+    if len(here := found[found["model"].isin(HERE)]):
+        title = f"Ours beside GPs run here, {seeds}: {what}"
+        yield Table("common-seeds", title, _standings_table(here))
+    if len(published := found[found["model"].isin(PUBLISHED)]):
+        title = f"Ours beside published curves: {what}"
+        yield Table("standings", title, _standings_table(published))
 
 
 def _standings_table(found: pd.DataFrame) -> pd.DataFrame:

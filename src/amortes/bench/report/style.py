@@ -63,6 +63,7 @@ def look(name: str, *, apart: bool = False) -> Look:
     """
     method = parse_method(name)
     colour, marker = OURS.get(method.acquisition, ("silver", "*"))
+    found: tuple[str, str, Any, float]
     match method.model:
         case "fb" | "paper:fb" if apart:
             found = (colour, marker, DOTTED, 1.2)

@@ -7,9 +7,16 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from amortes.bench.report.comparisons import average_ranks, common_rows, gp_pairs, of_pairs
+from amortes.bench.report.comparisons import (
+    average_ranks,
+    common_rows,
+    count_wins,
+    gp_pairs,
+    of_pairs,
+)
 from amortes.bench.report.names import GROUPS, MODELS, label_of, panel_label, parse_method
 from amortes.bench.report.parts import ALL, Study, records
+from amortes.bench.report.results import in_order
 from amortes.bench.report.runtime import speed_ups, timed_rows
 from amortes.bench.report.standings import BASELINE, HERE, tallies
 from amortes.bench.report.text import counted, times
@@ -43,18 +50,18 @@ def what_was_run(study: Study) -> str:
 
 def headlines(study: Study) -> Iterator[Headline]:
     """What a hurried reader sees: wins, speed-ups, ranks and standings."""
-    pairs = gp_pairs(study.results.methods)
+    every, pairs = count_wins(study.results), gp_pairs(study.results.methods)
     for model in ("fb", "map"):
-        wins = of_pairs(study.wins, [p for p in pairs if parse_method(p[1]).model == model])
+        wins = of_pairs(every, [p for p in pairs if parse_method(p[1]).model == model])
         if len(wins):
-            yield _win_headline(wins, MODELS[model])
-    every = speed_ups(timed_rows(study.timed or study.results))
-    models = every["theirs"].map(lambda name: parse_method(name).model)
+            yield _win_headline(wins.sort_values("problem", key=in_order), MODELS[model])
+    ups = speed_ups(timed_rows(study.timed or study.results))
+    models = ups["theirs"].map(lambda name: parse_method(name).model)
     for title, chosen in (
         ("fully Bayesian GP", models == "fb"),
-        ("MAP GP with LogEI", every["theirs"] == "map-logei"),
+        ("MAP GP with LogEI", ups["theirs"] == "map-logei"),
     ):
-        if len(factors := every["factor"][chosen]):
+        if len(factors := ups["factor"][chosen]):
             yield (
                 times(float(stats.gmean(factors))),
                 f"as fast per suggestion as the {title} (geometric mean; {times(factors.min())} to "
@@ -92,7 +99,7 @@ def _win_headline(wins: pd.DataFrame, rival: str) -> Headline:
     return f"{points / n:.0%}", meaning
 
 
-def bootstrap(clusters: pd.DataFrame) -> tuple[float, float]:
+def bootstrap(clusters: pd.DataFrame) -> Any:
     """95% interval of the win rate sum(points) / sum(pairs), with a row for each cluster."""
 
     def rate(points: Any, pairs: Any, axis: int) -> Any:

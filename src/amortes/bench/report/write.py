@@ -3,20 +3,20 @@
 import base64
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import jinja2
 import markupsafe
 import pandas as pd
 
-from amortes.bench.report.comparison_sections import ranks, wins
+from amortes.bench.report.comparisons import ranks, wins
 from amortes.bench.report.coverage import coverage, missing
 from amortes.bench.report.curve_sections import accuracy, noise, real, regret, traces, weights
 from amortes.bench.report.families import families
 from amortes.bench.report.hpob import hpob
 from amortes.bench.report.names import label_of
-from amortes.bench.report.parts import Contents, Drawing, Section, Study, Table
+from amortes.bench.report.parts import Drawing, Part, Section, Study, Table
 from amortes.bench.report.published import SEEDS
 from amortes.bench.report.results import FLOOR
 from amortes.bench.report.runtime import runtime
@@ -39,10 +39,10 @@ def write_report(study: Study, folder: Path) -> list[Path]:
 
     index.html, figures/*.png and *.svg, data/*.csv (what figures show), tables/*.md.
     """
-    contents = [section(study) for section in SECTIONS.values()]
+    contents = {section: list(section.make(study)) for section in SECTIONS.values()}
     cells = pd.DataFrame(headlines(study), columns=["number", "meaning"])
     summary = Table("summary", what_was_run(study), cells)
-    parts = [part for one in contents for part in (*one.drawings, *one.tables)]
+    parts = [part for found in contents.values() for part in found if not isinstance(part, str)]
     page = folder / PAGE
     if page.is_file():  # what an older report had can be downloaded from its page
         older = re.findall(r'download="([\w-]+)\.csv"', page.read_text(encoding="utf-8"))
@@ -56,25 +56,26 @@ def write_section(study: Study, folder: Path, name: str) -> list[Path]:
     """Write the figures and tables of one section, without the page."""
     if name not in SECTIONS:
         raise ConfigError(f"There is no section {name!r}; there are {', '.join(SECTIONS)}.")
-    found = SECTIONS[name](study)
-    if found.empty:
-        notes = " ".join(found.notes)
+    parts = list(SECTIONS[name].make(study))
+    if _empty(parts):
+        notes = " ".join(map(str, parts))
         raise ConfigError(f"These results have nothing for the section {name!r}: {notes}")
-    return [p for part in (*found.drawings, *found.tables) for p in _write(part, folder)]
+    return [path for part in parts if not isinstance(part, str) for path in _write(part, folder)]
 
 
 def write_figure(study: Study, folder: Path, name: str) -> list[Path]:
     """Write one figure and its data."""
     names = []
     for section in SECTIONS.values():
-        for drawing in section(study).drawings:
-            if drawing.name == name:
-                return _write(drawing, folder)
-            names.append(drawing.name)
+        for part in section.make(study):
+            if isinstance(part, Drawing):
+                names.append(part.name)
+                if part.name == name:
+                    return _write(part, folder)
     raise ConfigError(f"These results have no figure {name!r}; they have {', '.join(names)}.")
 
 
-def render(study: Study, summary: Table, contents: Sequence[Contents]) -> str:
+def render(study: Study, summary: Table, contents: Mapping[Section, Sequence[Part]]) -> str:
     """The page: one file that needs no other, light and dark."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("amortes.bench.report"),
@@ -91,11 +92,13 @@ def render(study: Study, summary: Table, contents: Sequence[Contents]) -> str:
         summary=summary,
         compared=(found["verdict"] != "unknown").sum(),
         worse=list(losses(found)),
-        contents=[one for one in contents if not one.empty],
+        contents={section: parts for section, parts in contents.items() if not _empty(parts)},
         gaps=[
-            *(f"No section “{c.section.title}”: {' '.join(c.notes)}" for c in contents if c.empty),
-            *missing(study.results),
-        ],
+            f"No section “{section.title}”: {' '.join(map(str, parts))}"
+            for section, parts in contents.items()
+            if _empty(parts)
+        ]
+        + list(missing(study.results)),
         runs=runs.to_csv(index=False, float_format="%.8g", lineterminator="\n"),
         options={"traces": " --traces TRACES", "runtime": " --timed TIMED" if study.timed else ""},
         weights=[
@@ -110,6 +113,11 @@ def render(study: Study, summary: Table, contents: Sequence[Contents]) -> str:
         rule=RULE,
         seeds=SEEDS,
     )
+
+
+def _empty(parts: Iterable[Part]) -> bool:
+    """Whether there are but notes."""
+    return all(isinstance(part, str) for part in parts)
 
 
 def _svg(drawing: Drawing) -> markupsafe.Markup:
