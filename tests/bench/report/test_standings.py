@@ -9,8 +9,15 @@ from scipy import stats
 
 from amortes.bench.report.parts import Study, records
 from amortes.bench.report.published import Published, load_published
-from amortes.bench.report.standings import PAIRED, WELCH, standings, standings_section, tallies
-from tests.bench.report.fake import curve, results, run
+from amortes.bench.report.standings import (
+    PAIRED,
+    WELCH,
+    standings,
+    standings_section,
+    tallies,
+    welch_freedom,
+)
+from tests.bench.report.fake import curve, make, results, run
 
 
 def flat(problem: str, method: str, mean: float, error: float = 0.1, last: int = 3) -> pd.DataFrame:
@@ -219,7 +226,7 @@ def test_counts_by_rival_and_family_with_the_baseline() -> None:
 
 
 def test_the_section_reaches_the_paper(study: Study) -> None:
-    counts, here, published = standings_section(study).tables
+    counts, here, published = make(standings_section, study).tables
     names = [counts.name, here.name, published.name]
     assert names == ["standings-counts", "common-seeds", "standings"]
     assert set(here.cells["rival"]) == {"fully Bayesian GP", "MAP GP"}
@@ -232,6 +239,22 @@ def test_common_seeds_have_paired_gains() -> None:
         *runs("branin", "logei", seeds(-1.0, -2.0, -6.0), last=1),
         *runs("branin", "fb-ei", seeds(-0.5, -1.3), last=1),
     ]
-    _, table = standings_section(Study(results(*found))).tables
+    _, table = make(standings_section, Study(results(*found))).tables
     cells = "Branin, 2-D|LogEI|fully Bayesian GP|1|2|-1.50 ± 0.50|-0.90 ± 0.40|+0.60 ± 0.10|level"
     assert table.cells.to_numpy().tolist() == [cells.split("|")]
+
+
+@pytest.mark.parametrize("counts", [(3, 3), (3, 30), (10, 30), (2, 200)])
+def test_welch_agrees_with_scipy(counts: tuple[int, int]) -> None:
+    errors = 0.3, 0.1
+    edge = stats.t(welch_freedom(errors, counts)).ppf(0.975) * math.hypot(*errors)
+    (a, b) = (error * math.sqrt(count) for error, count in zip(errors, counts, strict=True))
+    test = stats.ttest_ind_from_stats(edge, a, counts[0], 0.0, b, counts[1], equal_var=False)
+    assert test.pvalue == pytest.approx(0.05)
+
+
+def test_welch_needs_two_samples_and_an_error() -> None:
+    assert math.isnan(welch_freedom((math.nan, 0.1), (1, 3)))
+    assert math.isnan(welch_freedom((0.1, 0.1), (3, math.nan)))
+    assert math.isnan(welch_freedom((0.0, 0.0), (3, 3)))
+    assert welch_freedom((0.0, 0.1), (3, 4)) == pytest.approx(3)

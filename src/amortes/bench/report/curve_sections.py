@@ -166,7 +166,7 @@ def _variants(name: str, title: str, what: str, curves: pd.DataFrame, plain: str
     def label(method: str) -> str:
         return f"{MODELS[parse_method(method).model]}, {parse_method(method).weights or plain}"
 
-    figure = _draw_lattice(curves, known["acquisition"], variant, label)
+    figure = _draw_lattice(curves.assign(column=known["acquisition"]), variant, label)
     yield Drawing(name, f"log10 inference regret; colours are {what}.", figure, curves)
     yield checkpoint_table(name, title, curves)
 
@@ -180,8 +180,8 @@ def in_grid(curves: pd.DataFrame) -> pd.DataFrame:
 def draw_grid(curves: pd.DataFrame) -> Figure:
     """Problems down, acquisitions that were run across: ours, the GPs, and what was published."""
     curves = in_grid(curves)
-    columns = facts(curves["method"])["column"]
-    run = columns.isin(columns[~curves["method"].str.startswith("paper:")])
+    curves = curves.assign(column=facts(curves["method"])["column"])
+    run = curves["column"][~curves["method"].str.startswith("paper:")]
 
     def label(name: str) -> str:
         method = parse_method(name)  # networks have the colour of their column
@@ -190,19 +190,18 @@ def draw_grid(curves: pd.DataFrame) -> Figure:
     def plain(name: str) -> Look:
         return look(name) | {"marker": ""}  # a column has one acquisition
 
-    return _draw_lattice(curves[run], columns[run], plain, label)
+    return _draw_lattice(curves[curves["column"].isin(run)], plain, label)
 
 
 def _draw_lattice(
     curves: pd.DataFrame,
-    column_of: "pd.Series[str]",
     looks: Callable[[str], Look],
     labels: Callable[[str], str],
 ) -> Figure:
     """Problems down and acquisitions across; if there is but one, as many as fit."""
-    columns = [name for name in ACQUISITIONS if name in set(column_of)]
+    columns = [name for name in ACQUISITIONS if name in set(curves["column"])]
     cells = [
-        (f"{panel_label(str(panel))}\n{ACQUISITIONS[name]}", found[column_of[found.index] == name])
+        (f"{panel_label(str(panel))}\n{ACQUISITIONS[name]}", found[found["column"] == name])
         for panel, found in curves.groupby("panel", sort=False)
         for name in columns
     ]

@@ -52,7 +52,8 @@ def load_published(path: Path | None = None) -> Published:
         with as_file(files("amortes.bench") / "data" / "paper-curves.json") as shipped:
             return load_published(shipped)
     file = read_json(path)
-    figures = {name.removesuffix("_crc"): panels for name, panels in dict(file).items()}
+    named = file.items() if isinstance(file, dict) else ()
+    figures = {name.removesuffix("_crc"): panels for name, panels in named}
     if not figures.keys() & {*CURVES, *RANKS, *WINS}:
         raise FileError(f"{path} has none of the figures {', '.join((*CURVES, *RANKS, *WINS))}.")
 
@@ -60,21 +61,21 @@ def load_published(path: Path | None = None) -> Published:
         curves = {}
         for name in names:
             for title, methods in figures.get(name, {}).items():
+                panel = _problem(title, name)
                 for method, curve in methods.items():
                     if not isinstance(curve, dict) or "mean" not in curve:
                         where = f"{method} in panel {title!r} of {name}"
                         raise FileError(f"{path}: the curve of {where} has no `mean`.")
                     n = len(curve["mean"])
-                    key = _problem(title, name), _method(method)
                     columns = {
-                        "panel": key[0],
-                        "method": key[1],
+                        "panel": panel,
+                        "method": _method(method),
                         "iteration": curve.get("iter", range(1, n + 1)),
                         "mean": curve["mean"],
                         "standard_error": curve.get("sem", math.nan),
                         "samples": float(samples),
                     }
-                    curves[key] = pd.DataFrame(columns)
+                    curves[panel, method] = pd.DataFrame(columns)
         return pd.concat(curves.values(), ignore_index=True) if curves else NO_CURVES
 
     return Published(merged(CURVES, SEEDS), merged(RANKS), merged(WINS))
