@@ -10,13 +10,12 @@ the task: only cells where all methods were run are used.
     its interval    Wilson, E. B. (1927): Probable inference, JASA 22, 209-212
 """
 
+import itertools
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -43,7 +42,7 @@ from amortes.bench.report.parts import (
     text_of,
 )
 from amortes.bench.report.results import RUN, Results
-from amortes.bench.report.style import LIGHT, legend, look, tidy
+from amortes.bench.report.style import LIGHT, legend, look, rows_of_dots, tidy
 from amortes.bench.report.text import counted
 
 CELL_INK = "#101010"  # on cells whose colours are the same in both themes
@@ -65,7 +64,7 @@ def count_wins(results: Results) -> pd.DataFrame:
     Points are 1 for a seed with a better end, 1/2 for a tie.
     """
     found, every = [], scores(results.rows)
-    for a, b in combinations(results.methods, 2):
+    for a, b in itertools.combinations(results.methods, 2):
         ends = every[[a, b]].dropna().groupby(level=CELL).tail(1)
         points = (ends[a] > ends[b]) + (ends[a] == ends[b]) / 2.0
         sums = points.groupby(level="problem").agg(points="sum", pairs="count").reset_index()
@@ -85,17 +84,14 @@ def with_rates(wins: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     return sums.assign(rate=rate, low=(middle - half).clip(0.0), high=(middle + half).clip(upper=1))
 
 
-def gp_pairs(methods: Sequence[str]) -> list[tuple[str, str]]:
-    """Ours with the default weights, each with the GPs that have the same acquisition."""
+def over_gps(wins: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
+    """Those of ours (default weights) over the GPs, by `model`, that have the same acquisition."""
     ours = [method for method in methods if parse_method(method).is_ours]
-    found = [(a, same_acquisition(methods, a, model)) for model in ("fb", "map") for a in ours]
-    return [(a, b) for a, b in found if b]
-
-
-def of_pairs(wins: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:
-    """The wins of these pairs of methods, in their order."""
-    found = [wins[(wins["ours"] == a) & (wins["theirs"] == b)] for a, b in pairs]
-    return pd.concat([wins[:0], *found])
+    found = [wins[:0].assign(model="")]
+    for model, a in itertools.product(("fb", "map"), ours):
+        b = same_acquisition(methods, a, model)
+        found.append(wins[(wins["ours"] == a) & (wins["theirs"] == b)].assign(model=model))
+    return pd.concat(found)
 
 
 def common_rows(results: Results, problems: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
@@ -137,7 +133,7 @@ def wins(study: Study) -> Iterator[Part]:
     """Ours against GPs, and everyone against everyone."""
     columns = ["rate", "low", "high", "pairs"]
     methods, every = study.results.methods, count_wins(study.results)
-    found = of_pairs(every, gp_pairs(methods))
+    found = over_gps(every, methods)
     if found.empty:
         yield "Ours and a GP with the same acquisition share no run: nothing to compare."
     else:
@@ -196,7 +192,7 @@ def draw_wins(wins: pd.DataFrame, published: Mapping[tuple[str, str], float]) ->
     """
     pairs = list(dict.fromkeys(zip(wins["ours"], wins["theirs"], strict=True)))
     groups = wins["group"].unique()
-    figure, axes = _columns([versus(*pair) for pair in pairs], len(groups), 0.34)
+    figure, axes = rows_of_dots([versus(*pair) for pair in pairs], len(groups))
     for ax, group in zip(axes, groups, strict=True):
         ax.axvline(0.5, color=LIGHT["grey"], lw=1.0)
         for one in records(wins[wins["group"] == group]):
@@ -290,7 +286,7 @@ def draw_ranks(ranks: pd.DataFrame) -> Figure:
     groups = list(ranks["group"].unique())
     last_first = ranks.sort_values("group", key=lambda g: -g.map(groups.index), kind="stable")
     methods = list(last_first["method"].unique())
-    figure, axes = _columns([*map(label_of, methods)], len(groups), 0.3)
+    figure, axes = rows_of_dots([*map(label_of, methods)], len(groups))
     for ax, group in zip(axes, groups, strict=True):
         found = ranks[ranks["group"] == group]
         for one in records(found):
@@ -304,12 +300,3 @@ def draw_ranks(ranks: pd.DataFrame) -> Figure:
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         tidy(ax)
     return figure
-
-
-def _columns(labels: Sequence[str], count: int, height: float) -> tuple[Figure, Sequence[Axes]]:
-    """Axes side by side that share labelled rows, from the top."""
-    figure = Figure(figsize=(11.0, height * len(labels) + 1.2), layout="constrained")
-    axes: Sequence[Axes] = figure.subplots(1, count, sharey=True, squeeze=False)[0]
-    axes[0].set_yticks(range(len(labels)), labels)
-    axes[0].set_ylim(len(labels) - 0.5, -0.5)
-    return figure, axes

@@ -21,7 +21,7 @@ from amortes.bench.report.names import (
 )
 from amortes.bench.report.parts import Drawing, Part, Study, Table, section, spread
 from amortes.bench.report.results import SECONDS, Results, in_order
-from amortes.bench.report.style import LIGHT, look, tidy
+from amortes.bench.report.style import LIGHT, look, rows_of_dots, tidy
 from amortes.bench.report.text import seconds, times
 
 STEP = ["problem", "seed", "iteration"]
@@ -122,8 +122,7 @@ def draw_runtime(found: pd.DataFrame) -> Figure:
     """Seconds from new data to a suggestion: a row per method, a dot per panel, on a log axis."""
     totals = found.groupby("method", sort=False)["total"]
     typical = totals.agg(lambda total: np.exp(np.log(total).mean())).sort_values(kind="stable")
-    figure = Figure(figsize=(9.0, 0.3 * len(typical) + 1.2), layout="constrained")
-    ax = figure.subplots()
+    figure, (ax,) = rows_of_dots([*map(label_of, typical.index)], width=9.0)
     for row, (method, mean) in enumerate(typical.items()):
         colour, total = look(str(method))["color"], totals.get_group(method)
         ax.plot(total, [row] * len(total), "o", color=colour, alpha=0.35, ms=5, mew=0)
@@ -132,8 +131,6 @@ def draw_runtime(found: pd.DataFrame) -> Figure:
         text.set(va="center", fontsize=8, color=LIGHT["ink"])
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.set_yticks(range(len(typical)), [*map(label_of, typical.index)])
-    ax.set_ylim(len(typical) - 0.5, -0.5)
     ax.set_xlabel("seconds per suggestion (fit + search); bar and number: geometric mean")
     tidy(ax)
     return figure

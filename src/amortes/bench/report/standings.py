@@ -126,27 +126,22 @@ def tallies(study: Study) -> pd.DataFrame:
     `ours` is with all acquisitions, `ei` those with EI or LogEI, `baseline` that of BASELINE beside
     a published EI; empty if there are none.
     """
-    ours = standings(study)
-    ei = ours[facts(ours["ours"])["column"] == "ei"]
-    baseline = standings(study, [BASELINE])
-    baseline = baseline[baseline["model"].isin(PUBLISHED)]
-    rows = []
-    for model in (*HERE, *PUBLISHED):
-        for group in COMPARED:
-            counts = [
-                found["verdict"][(found["model"] == model) & (found["group"] == group)]
-                for found in (ours, ei, baseline)
-            ]
-            if len(counts[0]):
-                rows.append(
-                    [model, group, PAIRED if model in HERE else WELCH, *map(_count, counts)]
-                )
-    return pd.DataFrame(rows, columns=["model", "group", "test", "ours", "ei", "baseline"])
+    ours, baseline = standings(study), standings(study, [BASELINE])
+    counted = {
+        "ours": ours,
+        "ei": ours[facts(ours["ours"])["column"] == "ei"],
+        "baseline": baseline[baseline["model"].isin(PUBLISHED)],
+    }
+    keys = ["model", "group"]
+    order = pd.MultiIndex.from_product([(*HERE, *PUBLISHED), COMPARED], names=keys)
+    counts = {name: found.groupby(keys)["verdict"].agg(_count) for name, found in counted.items()}
+    every = pd.DataFrame(counts, order).dropna(subset="ours").fillna("").reset_index()
+    every.insert(2, "test", np.where(every["model"].isin(HERE), PAIRED, WELCH))
+    return every
 
 
 def _count(verdicts: "pd.Series[str]") -> str:
-    counts = [str((verdicts == verdict).sum()) for verdict in ("better", "level", "worse")]
-    return " : ".join(counts) if len(verdicts) else ""
+    return " : ".join(str((verdicts == name).sum()) for name in ("better", "level", "worse"))
 
 
 @section(

@@ -7,13 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from amortes.bench.report.comparisons import (
-    average_ranks,
-    common_rows,
-    count_wins,
-    gp_pairs,
-    of_pairs,
-)
+from amortes.bench.report.comparisons import average_ranks, common_rows, count_wins, over_gps
 from amortes.bench.report.names import GROUPS, MODELS, label_of, panel_label, parse_method
 from amortes.bench.report.parts import ALL, Study, records
 from amortes.bench.report.results import in_order
@@ -50,11 +44,9 @@ def what_was_run(study: Study) -> str:
 
 def headlines(study: Study) -> Iterator[Headline]:
     """What a hurried reader sees: wins, speed-ups, ranks and standings."""
-    every, pairs = count_wins(study.results), gp_pairs(study.results.methods)
-    for model in ("fb", "map"):
-        wins = of_pairs(every, [p for p in pairs if parse_method(p[1]).model == model])
-        if len(wins):
-            yield _win_headline(wins.sort_values("problem", key=in_order), MODELS[model])
+    wins = over_gps(count_wins(study.results), study.results.methods)
+    for model, found in wins.sort_values("problem", key=in_order).groupby("model"):
+        yield _win_headline(found, MODELS[str(model)])
     ups = speed_ups(timed_rows(study.timed or study.results))
     models = ups["theirs"].map(lambda name: parse_method(name).model)
     for title, chosen in (
