@@ -109,6 +109,16 @@ def test_noise_levels_share_an_axis(study: Study) -> None:
     assert list(dict.fromkeys(drawing.data["panel"])) == ["hartmann4", "hartmann4-noise0.5"]
 
 
+def test_problems_with_fewer_noise_levels_leave_places_empty() -> None:
+    names = ("branin", "branin-noise0.5", "hartmann4-noise0.5", "ackley5")
+    study = Study(results(*(run(name, "jes", 0, [0.0] * 2, regret=0.5) for name in names)))
+    (drawing,) = make(noise, study).drawings
+    titles = [ax.get_title() if ax.get_visible() else "" for ax in drawing.figure.axes]
+    assert titles == [
+        *("Branin, 2-D, noise 0.316", "Branin, 2-D, noise 0.5", "Hartmann, 4-D, noise 0.5", "")
+    ]
+
+
 def test_other_weights(study: Study) -> None:
     (drawing,) = make(weights, study).drawings
     titles = [ax.get_title() for ax in drawing.figure.axes]

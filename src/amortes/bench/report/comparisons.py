@@ -146,11 +146,11 @@ def wins(study: Study) -> Iterator[Part]:
             "are Wilson's 95% intervals, which take pairs as independent."
         )
         yield Drawing("wins", caption, draw_wins(data, _published_wins(study)), data, "%.4f")
-        by_panel = found.assign(panel=found["problem"].map(panel_of))
-        by_panel["panel"] = pd.Categorical(by_panel["panel"], study.results.runs["panel"].unique())
-        by_panel = with_rates(by_panel, ["panel", *PAIR]).sort_values("panel", kind="stable")
+        order = list(study.results.runs["panel"].unique())
+        by_panel = with_rates(found.assign(panel=found["problem"].map(panel_of)), ["panel", *PAIR])
+        by_panel = by_panel.sort_values("panel", key=lambda p: p.map(order.index), kind="stable")
         cells = {
-            "problem": [*map(panel_label, by_panel["panel"])],
+            "problem": by_panel["panel"].map(panel_label),
             "ours": by_panel["ours"].map(label_of),
             "against": by_panel["theirs"].map(label_of),
             "win rate": [

@@ -93,24 +93,24 @@ real = _group_section(
 )
 def noise(study: Study) -> Iterator[Part]:
     """The same functions with more noise: ours, and dashed what was published."""
-    rows: dict[str, list[str]] = {}
+    levels: dict[str, list[str]] = {}
     for problem in study.curves_of("synthetic", "noise")["panel"].unique():
-        rows.setdefault(noise_of(problem)[0], []).append(problem)
-    rows = {base: names for base, names in rows.items() if names != [base]}
+        levels.setdefault(noise_of(problem)[0], []).append(problem)
+    rows = [sorted(names, key=noise_of) for base, names in levels.items() if names != [base]]
     if not rows:
         yield "No runs."
         return
-    chosen = [problem for names in rows.values() for problem in sorted(names, key=noise_of)]
-    curves = pd.concat([study.curves[study.curves["panel"] == problem] for problem in chosen])
-    both = joined(curves, study.published.by_default)
+    chosen = [study.curves[study.curves["panel"] == problem] for names in rows for problem in names]
+    both = joined(pd.concat(chosen), study.published.by_default)
     known = facts(both["method"])
     shown = both[known["is_ours"] | (known["model"] == "paper")]
-    across = max(map(len, rows.values()))
-    cells = [
-        (f"{panel_label(base)}, noise {noise_of(problem)[1]}", shown[shown["panel"] == problem])
-        for base, names in rows.items()
-        for problem in [*sorted(names, key=noise_of), *[""] * (across - len(names))]
-    ]
+    across, cells = max(map(len, rows)), []
+    for names in rows:
+        for problem in names:
+            base, sd = noise_of(problem)
+            found = shown[shown["panel"] == problem]
+            cells.append((f"{panel_label(base)}, noise {sd:g}", found))
+        cells += [("", shown[:0])] * (across - len(names))
     figure = draw_panels(cells, across=across, share=True)
     caption = "log10 inference regret of our acquisitions; noise is the standard deviation of an "
     yield Drawing("noise", f"{caption}observation.", figure, both)
