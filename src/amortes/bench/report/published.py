@@ -17,15 +17,17 @@ from amortes.bench.report.names import canonical
 from amortes.errors import FileError
 from amortes.files import read_json
 
-CURVES = (
-    "synthetic_v1_inference_regret_appendix",
-    "lcbench_accuracy_v1_appendix",
-    "noise_ablation_hartmann_inference_regret",
-    "clustering_ablation_inference_regret",
-)
-SEEDS = 30  # behind each of these curves
-RANKS = ("hpob_ranking_appendix",)
-WINS = ("synthetic_v1_inference_regret_win_rate", "lcbench_v1_win_rate", "hpob_win_rate")
+FIGURES = {
+    "synthetic_v1_inference_regret_appendix": "curves",
+    "lcbench_accuracy_v1_appendix": "curves",
+    "noise_ablation_hartmann_inference_regret": "curves",
+    "clustering_ablation_inference_regret": "curves",
+    "hpob_ranking_appendix": "ranks",
+    "synthetic_v1_inference_regret_win_rate": "wins",
+    "lcbench_v1_win_rate": "wins",
+    "hpob_win_rate": "wins",
+}
+SEEDS = 30  # behind each of the curves
 MODELS = {"PFN": "paper:", "GP": "paper:fb-", "PFN_uniform": "paper:", "PFN_vs_GP": ""}
 
 
@@ -54,31 +56,28 @@ def load_published(path: Path | None = None) -> Published:
     file = read_json(path)
     named = file.items() if isinstance(file, dict) else ()
     figures = {name.removesuffix("_crc"): panels for name, panels in named}
-    if not figures.keys() & {*CURVES, *RANKS, *WINS}:
-        raise FileError(f"{path} has none of the figures {', '.join((*CURVES, *RANKS, *WINS))}.")
-
-    def merged(names: tuple[str, ...], samples: float = math.nan) -> pd.DataFrame:
-        curves = {}
-        for name in names:
-            for title, methods in figures.get(name, {}).items():
-                panel = _problem(title, name)
-                for method, curve in methods.items():
-                    if not isinstance(curve, dict) or "mean" not in curve:
-                        where = f"{method} in panel {title!r} of {name}"
-                        raise FileError(f"{path}: the curve of {where} has no `mean`.")
-                    n = len(curve["mean"])
-                    columns = {
-                        "panel": panel,
-                        "method": _method(method),
-                        "iteration": curve.get("iter", range(1, n + 1)),
-                        "mean": curve["mean"],
-                        "standard_error": curve.get("sem", math.nan),
-                        "samples": float(samples),
-                    }
-                    curves[panel, method] = pd.DataFrame(columns)
-        return pd.concat(curves.values(), ignore_index=True) if curves else NO_CURVES
-
-    return Published(merged(CURVES, SEEDS), merged(RANKS), merged(WINS))
+    if not figures.keys() & FIGURES.keys():
+        raise FileError(f"{path} has none of the figures {', '.join(FIGURES)}.")
+    found: dict[str, dict[tuple[str, str], pd.DataFrame]] = {"curves": {}, "ranks": {}, "wins": {}}
+    for figure, kind in FIGURES.items():
+        for title, methods in figures.get(figure, {}).items():
+            panel = _problem(title, figure)
+            for method, curve in methods.items():
+                if not isinstance(curve, dict) or "mean" not in curve:
+                    where = f"{method} in panel {title!r} of {figure}"
+                    raise FileError(f"{path}: the curve of {where} has no `mean`.")
+                columns = {
+                    "panel": panel,
+                    "method": _method(method),
+                    "iteration": curve.get("iter", range(1, len(curve["mean"]) + 1)),
+                    "mean": curve["mean"],
+                    "standard_error": curve.get("sem", math.nan),
+                    "samples": float(SEEDS) if kind == "curves" else math.nan,
+                }
+                found[kind][panel, method] = pd.DataFrame(columns)
+    return Published(
+        **{kind: pd.concat(one.values(), ignore_index=True) for kind, one in found.items() if one}
+    )
 
 
 def _problem(title: str, figure: str) -> str:
