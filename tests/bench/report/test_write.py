@@ -82,7 +82,7 @@ def test_files(report: tuple[Path, list[Path]]) -> None:
 
 
 def test_what_only_an_older_report_had_is_removed(study: Study, tmp_path: Path) -> None:
-    mine = tmp_path / "tables" / "mine.md"
+    mine = tmp_path / "data" / "runs.csv"  # the page has one to download
     mine.parent.mkdir()
     mine.touch()
     write_report(replace(study, traces=study.results), tmp_path)

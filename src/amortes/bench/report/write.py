@@ -44,9 +44,9 @@ def write_report(study: Study, folder: Path) -> list[Path]:
     summary = Table("summary", what_was_run(study), cells)
     parts = [part for found in contents.values() for part in found if not isinstance(part, str)]
     page = folder / PAGE
-    if page.is_file():  # what an older report had can be downloaded from its page
-        older = re.findall(r'download="([\w-]+)\.csv"', page.read_text(encoding="utf-8"))
-        for name in {*older} - {part.name for part in parts}:
+    if page.is_file():
+        older = re.search(r'<meta name="parts" content="([^"]*)">', page.read_text("utf-8"))
+        for name in {*(older[1].split() if older else ())} - {part.name for part in parts}:
             _remove(folder, name)
     write_text(page, render(study, summary, contents))
     return [page, *(path for part in (summary, *parts) for path in _write(part, folder))]
@@ -93,6 +93,7 @@ def render(study: Study, summary: Table, contents: Mapping[Section, Sequence[Par
         compared=(found["verdict"] != "unknown").sum(),
         worse=list(losses(found)),
         contents={section: parts for section, parts in contents.items() if not _empty(parts)},
+        names=[p.name for parts in contents.values() for p in parts if not isinstance(p, str)],
         gaps=[
             f"No section “{section.title}”: {' '.join(map(str, parts))}"
             for section, parts in contents.items()
