@@ -4,7 +4,6 @@ from pathlib import Path
 
 import click
 
-from amortes.bench.report.contents import CONTENTS, FIGURES
 from amortes.cli.console import FILE, FOLDER, OUT, PATH
 from amortes.errors import needs_extra
 
@@ -16,8 +15,8 @@ from amortes.errors import needs_extra
     type=FOLDER,
     help="Where to write.  [default: the folder `report` beside the first results]",
 )
-@click.option("--only", type=click.Choice([*CONTENTS]), help="This section only, without the page.")
-@click.option("--figure", type=click.Choice([*FIGURES]), help="This figure only, and its numbers.")
+@click.option("--only", metavar="SECTION", help="This section only, without the page.")
+@click.option("--figure", metavar="NAME", help="This figure only, and its numbers.")
 @click.option(
     "--anchors",
     type=FILE,
@@ -48,7 +47,8 @@ def report(
 
     Writes index.html, which needs no other file and no network, figures as PNG and SVG, their
     numbers as CSV, and tables as Markdown. Works on unfinished sweeps and says what is missing. Of
-    a run (problem, method, seed) that several folders have, that of the last one counts.
+    a run (problem, method, seed) that several folders have, that of the last one counts. A section
+    or a figure that does not exist lists those that do.
 
     \b
     Examples:

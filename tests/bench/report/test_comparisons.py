@@ -1,15 +1,24 @@
+import math
+
+import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from amortes.bench.report.comparisons import (
     average_ranks,
+    common_rows,
     count_wins,
-    field_of,
-    gp_pairs,
-    rank_curves,
-    regret_curves,
+    draw_matrix,
+    draw_ranks,
+    draw_wins,
+    over_gps,
+    ranks,
+    wins,
+    with_rates,
 )
-from tests.bench.report.fake import results, run
+from amortes.bench.report.parts import Study
+from tests.bench.report.fake import make, results, run
 
 
 def wins_of(*runs: pd.DataFrame) -> dict[tuple[str, str, str], tuple[float, int]]:
@@ -39,27 +48,32 @@ def test_the_shorter_run_decides_when() -> None:
     long, short = run("a", "jes", 0, [1.0, 2.0, 9.0]), run("a", "mes", 0, [0.0, 3.0])
     assert wins_of(long, short)["jes", "mes", "a"] == (0.0, 1)
     assert wins_of(run("a", "jes", 0, [1.0], first=7), short) == {}
-    by_regret = run("a", "jes", 0, [float("nan")] * 2, regret=[3.0, 1.0])
+    by_regret = run("a", "jes", 0, [math.nan] * 2, regret=[3.0, 1.0])
     assert wins_of(by_regret, run("a", "mes", 0, [0.0, -2.0]))["jes", "mes", "a"] == (1.0, 1)
 
 
-def test_pairs_share_their_acquisition() -> None:
-    names = [
-        "mes",
-        "logei",
-        "auto",
-        "jes@x",
-        "fb-ei",
-        "fb-mes",
-        "map-logei",
-        "map-gibbon",
-        "random",
-    ]
-    assert gp_pairs(names) == [
-        ("mes", "fb-mes"),
-        ("logei", "fb-ei"),
-        ("mes", "map-gibbon"),
-        ("logei", "map-logei"),
+def wilson(points: float, n: int) -> tuple[float, float]:
+    (row,) = with_rates(pd.DataFrame({"points": [points], "pairs": n, "a": 0}), ["a"]).to_dict(
+        "records"
+    )
+    assert row["rate"] == points / n
+    return row["low"], row["high"]
+
+
+@pytest.mark.parametrize(("points", "n"), [(0, 5), (3, 10), (29, 30), (30, 30), (1, 1)])
+def test_wilson_agrees_with_scipy(points: int, n: int) -> None:
+    expected = stats.binomtest(points, n).proportion_ci(0.95, method="wilson")
+    np.testing.assert_allclose(wilson(points, n), expected, atol=1e-12)
+    assert wilson(4.0, 10) < wilson(4.5, 10) < wilson(5.0, 10)
+
+
+def test_gps_with_the_same_acquisition() -> None:
+    names = ["mes", "logei", "auto", "jes@x", "fb-ei", "fb-mes", "map-logei", "map-gibbon"]
+    every = count_wins(results(*(run("a", name, 0, [0.0]) for name in names)))
+    found = over_gps(every, names)[["model", "ours", "theirs"]]
+    assert found.to_numpy().tolist() == [
+        *(["fb", "mes", "fb-mes"], ["fb", "logei", "fb-ei"]),
+        *(["map", "mes", "map-gibbon"], ["map", "logei", "map-logei"]),
     ]
 
 
@@ -71,69 +85,87 @@ def test_ranks_are_averaged_over_seeds_then_over_tasks() -> None:
         # Task b has one seed and counts as much as a.
         *(run("b", m, 0, [v]) for m, v in (("jes", 1), ("mes", 3), ("random", 2))),
     )
-    ranks = average_ranks(sweep, field_of(sweep, ["a", "b"]))
-    assert ranks["rank"].to_dict() == {
-        "mes": pytest.approx((1.75 + 1) / 2),
-        "jes": pytest.approx((1.25 + 3) / 2),
-        "random": pytest.approx((3 + 2) / 2),
-    }
-    assert list(ranks.index) == ["mes", "jes", "random"]
-    assert ranks["standard_error"]["jes"] == pytest.approx(abs(1.25 - 3) / 2)
-
-
-def test_errors_on_one_task_are_over_seeds() -> None:
-    values = {("jes", 0): 1.0, ("mes", 0): 2.0, ("jes", 1): 4.0, ("mes", 1): 3.0}
-    sweep = results(*(run("a", method, seed, [v]) for (method, seed), v in values.items()))
-    ranks = average_ranks(sweep, field_of(sweep, ["a"]))
-    assert ranks["rank"].tolist() == [1.5, 1.5]
-    assert ranks["standard_error"].tolist() == [0.5, 0.5]
+    found = average_ranks(common_rows(sweep, ["a", "b"])[0])
+    assert found["method"].tolist() == ["mes", "jes", "random"]
+    assert found["mean"].tolist() == pytest.approx([(1.75 + 1) / 2, (1.25 + 3) / 2, (3 + 2) / 2])
+    assert found["standard_error"][0] == pytest.approx(abs(1.75 - 1) / 2)
+    alone = average_ranks(common_rows(sweep, ["a"])[0])  # errors are over seeds then
+    assert alone["mean"].tolist() == [1.25, 1.75, 3.0]
+    assert alone["standard_error"].tolist() == [0.25, 0.25, 0.0]
 
 
 def test_a_method_with_few_runs_is_left_out() -> None:
     runs = [run(p, m, 0, [1.0]) for p in "abc" for m in ("jes", "mes")]
     sweep = results(*runs, run("a", "fb-jes", 0, [1.0]), run("d", "jes", 0, [1.0]))
-    field = field_of(sweep, list("abcd"))
-    assert field.methods == ["mes", "jes"]
-    assert list(field.cells) == [("a", 0), ("b", 0), ("c", 0)]
-    assert (field.left_out, field.tasks) == (["fb-jes"], 3)
+    rows, left_out = common_rows(sweep, list("abcd"))
+    assert set(zip(rows["problem"], rows["method"], strict=True)) == {
+        (problem, method) for problem in "abc" for method in ("jes", "mes")
+    }
+    assert left_out == ["fb-jes"]
 
 
 def test_methods_without_a_common_cell() -> None:
     runs = [run("a", "jes", seed, [1.0]) for seed in (0, 1)] + [run("a", "mes", 2, [1.0])]
-    assert field_of(results(*runs), ["a"]).methods == ["jes"]
-    nothing = field_of(results(*runs), ["b"])
-    assert nothing.methods == []
-    assert average_ranks(results(*runs), nothing).empty
+    rows, left_out = common_rows(results(*runs), ["a"])
+    assert (set(rows["method"]), left_out) == ({"jes"}, ["mes"])
+    nothing, _ = common_rows(results(*runs), ["b"])
+    assert average_ranks(nothing).empty
 
 
-def test_ranks_over_iterations_sum_to_a_constant() -> None:
-    methods = ("pes", "mes", "jes", "random")
-    sweep = results(
-        *(
-            run(p, m, seed, [(3 * i * seed + n * i) % 4 for n in range(6)], first=first)
-            for p, first in (("a", 2), ("b", 4))
-            for i, m in enumerate(methods)
-            for seed in range(3)
-        )
+def test_wins_against_gps_only_where_both_were_run(study: Study) -> None:
+    (table,) = make(wins, study).tables
+    against = set(zip(table.cells["problem"], table.cells["against"], strict=True))
+    assert ("Branin, 2-D", "fully Bayesian GP JES") in against
+    assert ("Hartmann, 4-D", "fully Bayesian GP JES") not in against
+    assert ("Hartmann, 4-D", "MAP GP LogEI") in against
+
+
+def test_win_rates_by_group_and_of_all_pairs() -> None:
+    values = {"jes": (1.0, 2.0), "fb-jes": (0.0, 2.0)}
+    runs = [run("branin", m, s, [v]) for m, vs in values.items() for s, v in enumerate(vs)]
+    by_group, matrix = make(wins, Study(results(*runs))).drawings
+    assert by_group.csv().splitlines()[1] == "synthetic,jes,fb-jes,0.7500,0.1979,0.9733,2"
+    rates = [line.split(",")[:3] for line in matrix.csv().splitlines()[1:]]
+    assert rates == [["jes", "fb-jes", "0.7500"], ["fb-jes", "jes", "0.2500"]]
+
+
+def test_nothing_to_compare_is_said() -> None:
+    lone = Study(results(run("branin", "jes", 0, [0.0])))
+    assert "nothing to compare" in make(wins, lone).notes[0]
+    assert make(ranks, lone).notes == ["No two methods share a run."]
+
+
+def test_ranks_name_who_was_left_out(study: Study) -> None:
+    made = make(ranks, study)
+    assert made.tables[0].cells.columns[1] == "synthetic (8 methods)"
+    assert "HPO-B (7 methods)" in made.tables[0].cells.columns
+    assert "all problems: not ranked, for too few runs: fully Bayesian GP JES." in made.notes
+
+
+def test_the_figure_of_wins() -> None:
+    columns = ["group", "ours", "theirs", "rate", "low", "high"]
+    rows = [["a", "jes", "fb-jes", 0.6, 0.31, 0.83], ["b", "logei", "fb-ei", 0.5, 0.1, 0.9]]
+    figure = draw_wins(pd.DataFrame(rows, columns=columns), {("a", "jes"): 0.4, ("a", "ei"): 0.3})
+    labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert labels == ["JES against fully Bayesian GP", "LogEI against fully Bayesian GP EI"]
+    points = [float(np.asarray(line.get_xdata())[0]) for line in figure.axes[0].lines]
+    assert points == [0.5, 0.31, 0.6, 0.4, 0.3]  # even, interval, rate, two as published
+    assert len(figure.axes[1].lines) == 1 + 2
+
+
+def test_the_matrix_has_a_number_in_each_known_cell() -> None:
+    rates = pd.DataFrame(
+        [["jes", "mes", 0.75], ["mes", "jes", 0.25], ["mes", "random", 1.0]],
+        columns=["ours", "theirs", "rate"],
     )
-    curves = rank_curves(sweep, field_of(sweep, ["a", "b"]), "space")
-    total = curves.groupby("iteration")["mean"].sum()
-    assert total.index.tolist() == [4, 5, 6, 7]  # that both tasks have
-    assert total.tolist() == pytest.approx([10.0] * 4)
+    (ax,) = draw_matrix(["jes", "mes", "random"], rates).axes
+    numbers = {(t.get_position()[1], t.get_position()[0]): t.get_text() for t in ax.texts}
+    assert numbers == {(0.5, 1.5): "75", (1.5, 0.5): "25", (1.5, 2.5): "100"}
 
 
-def test_regret_in_units_of_the_initial_one() -> None:
-    sweep = results(
-        run("a", "jes", 0, [0, 0, 0], regret=[4.0, 2.0, 0.0]),
-        run("a", "mes", 0, [0, 0, 0], regret=[4.0, 4.0, 1.0]),
-        run("b", "jes", 0, [0, 0, 0], regret=[0.1, 0.1, 0.1]),
-        run("b", "mes", 0, [0, 0, 0], regret=[0.1, 0.0, 0.0]),
-        *(run("c", m, 0, [0, 0, 0], regret=0.0) for m in ("jes", "mes")),
-        *(run("d", m, 0, [0, 0, 0]) for m in ("jes", "mes")),
-        run("a", "mes", 2, [0, 0, 0], regret=8.0),  # a seed of one method
-    )
-    curves, left_out = regret_curves(sweep, field_of(sweep, sweep.problems), "space")
-    assert left_out == ["c"]
-    mean = curves.set_index("method")["mean"]
-    assert mean["jes"].tolist() == pytest.approx([1.0, 0.75, 0.5])
-    assert mean["mes"].tolist() == pytest.approx([1.0, 0.5, 0.125])
+def test_the_figure_of_ranks() -> None:
+    columns = ["group", "method", "rank", "standard_error", "methods", "tasks"]
+    rows = [["LCBench", "jes", 1.2, 0.1, 2, 2], ["LCBench", "random", 1.8, math.nan, 2, 2]]
+    (ax,) = draw_ranks(pd.DataFrame(rows, columns=columns)).axes
+    assert ax.get_title() == "LCBench\n2 methods, 2 tasks"
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["amortes JES", "random search"]

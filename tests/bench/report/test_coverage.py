@@ -1,6 +1,6 @@
-from amortes.bench.report.coverage import coverage_section, coverage_table, missing
+from amortes.bench.report.coverage import coverage, missing
 from amortes.bench.report.parts import Study
-from tests.bench.report.fake import results, run
+from tests.bench.report.fake import make, results, run
 
 SWEEP = results(
     *(run("branin", "jes", seed, [0.0] * n) for seed, n in ((0, 5), (1, 5), (2, 9))),
@@ -10,7 +10,7 @@ SWEEP = results(
 
 
 def test_the_table() -> None:
-    table = coverage_table(SWEEP)
+    (table,) = make(coverage, Study(SWEEP)).tables
     assert [*table.cells] == ["problem", "amortes JES", "fully Bayesian GP JES"]
     assert table.cells.to_numpy().tolist() == [
         ["Branin, 2-D", "3 × 5-9", "1 × 3"],
@@ -40,4 +40,9 @@ def test_log_ei_stands_in_for_ei() -> None:
 
 
 def test_failures_are_missing(study: Study) -> None:
-    assert any("fb-mes, seed 0" in note for note in coverage_section(study).notes)
+    assert any("fb-mes, seed 0" in note for note in make(coverage, study).notes)
+
+
+def test_weights_that_differ_are_told() -> None:
+    runs = [run("branin", "jes", seed, [0.0], weights=digest) for seed, digest in enumerate("ab")]
+    assert "jes: its runs were made with different weights (a, b)." in missing(results(*runs))

@@ -1,18 +1,21 @@
+import numpy as np
 import pandas as pd
 import pytest
 
 from amortes.bench.report.curve_sections import (
     checkpoint_table,
-    noise_section,
-    regret_section,
-    traces_section,
-    weights_section,
+    draw_grid,
+    noise,
+    regret,
+    traces,
+    weights,
 )
 from amortes.bench.report.names import panel_label
 from amortes.bench.report.parts import Study
 from amortes.bench.report.published import load_published
 from amortes.bench.report.write import SECTIONS
-from tests.bench.report.fake import curve, results, run
+from tests.bench.report.fake import curve, make, results, run
+from tests.bench.report.test_curves import legend_of
 
 
 @pytest.mark.parametrize(
@@ -46,57 +49,90 @@ def test_figures_have_the_problems_they_can_show(
     runs = (run(p, m, s, [1.0, 2.0], regret=[1.0, 0.5]) for p, m in covered.items() for s in (0, 1))
     study = Study(results(*runs))
     shown = {}
-    for drawing in (d for n in ("accuracy", "real", "hpob") for d in SECTIONS[n](study).drawings):
+    for drawing in (
+        d for n in ("accuracy", "real", "hpob") for d in make(SECTIONS[n], study).drawings
+    ):
         axes = [ax for ax in drawing.figure.axes if ax.get_visible()]
         assert all(ax.lines for ax in axes), drawing.name
-        shown[drawing.name] = [ax.get_title().partition(": ")[0] for ax in axes]
+        shown[drawing.name] = [ax.get_title().partition("\n")[0] for ax in axes]
     assert shown == {name: list(map(panel_label, found)) for name, found in panels.items()}
 
 
 def test_the_data_of_a_figure_have_the_published_curves(study: Study) -> None:
-    grid = regret_section(study).drawings[1]
+    grid = make(regret, study).drawings[1]
     assert grid.name == "regret-gp"
     assert "branin,paper:fb-jes,100," in grid.csv()
     assert "uniform" not in grid.csv()
 
 
+def test_a_grid_has_a_column_per_acquisition_that_was_run() -> None:
+    names = ("jes", "fb-jes", "random", "paper:jes", "paper:jes@uniform", "paper:pes")
+    curves = [curve("branin", name, 0, -2) for name in names] + [curve("hartmann4", "mes", 0, -1)]
+    figure = draw_grid(pd.concat(curves))
+    axes = np.array(figure.axes).reshape(2, 2)
+    assert [ax.get_title() for ax in axes[0]] == ["Branin, 2-D\nMES", "Branin, 2-D\nJES"]
+    # No random search, no ablation.
+    assert [[len(ax.lines) for ax in row] for row in axes] == [[0, 3], [1, 0]]
+    assert legend_of(figure) == [
+        *("amortes MES", "amortes JES", "fully Bayesian GP", "published α-PFN JES")
+    ]
+
+
+def test_a_single_acquisition_has_its_problems_side_by_side() -> None:
+    names = ("branin", "hartmann4", "ackley5", "ackley8")
+    figure = draw_grid(pd.concat(curve(name, "jes", 0, -1) for name in names))
+    shown = [ax for ax in figure.axes if ax.get_visible()]
+    assert [ax.get_title() for ax in shown] == [f"{panel_label(name)}\nJES" for name in names]
+    assert [bool(ax.get_ylabel()) for ax in shown] == [True, False, False, True]
+    assert [bool(ax.get_xlabel()) for ax in shown] == [False, True, True, True]
+
+
 def test_checkpoints_mark_the_best() -> None:
-    curves = [
-        curve(panel, method, 0.0, end)
-        for panel in ("branin", "lcbench-car")
-        for method, end in (("jes", -1.5), ("mes", 0.0))
-    ]
-    table = checkpoint_table("noise-table", pd.concat(curves))
-    assert table.cells[["method", "n = 10"]].to_numpy().tolist() == [
-        ["amortes MES", "0.00 ± 0.10"],
-        ["amortes JES", "**-1.50 ± 0.10**"],
-        ["amortes MES", "**0.00 ± 0.10**"],
-        ["amortes JES", "-1.50 ± 0.10"],
-    ]
-    assert set(table.cells["n = 25"]) == {""}  # no curve goes that far
+    for panel, cells in {
+        "branin": ["0.00 ± 0.10", "**-1.50 ± 0.10**"],
+        "lcbench-car": ["**0.00 ± 0.10**", "-1.50 ± 0.10"],
+    }.items():
+        curves = [curve(panel, method, 0.0, end) for method, end in (("jes", -1.5), ("mes", 0.0))]
+        table = checkpoint_table("noise", "Noise", pd.concat(curves))
+        assert table.cells["method"].tolist() == ["amortes MES", "amortes JES"]
+        assert table.cells["n = 10"].tolist() == cells
+        assert set(table.cells["n = 25"]) == {""}  # no curve goes that far
 
 
-def test_noise_levels_are_below_each_other(study: Study) -> None:
-    (drawing,) = noise_section(study).drawings
-    titles = [ax.get_title() for ax in drawing.figure.axes]
-    assert titles == ["Hartmann, 4-D, noise 0.316", "Hartmann, 4-D, noise 0.5"]
+def test_noise_levels_share_an_axis(study: Study) -> None:
+    (drawing,) = make(noise, study).drawings
+    plain, noisy = drawing.figure.axes
+    assert plain.get_title() == "Hartmann, 4-D, noise 0.316"
+    assert noisy.get_title() == "Hartmann, 4-D, noise 0.5"
+    assert plain.get_ylim() == noisy.get_ylim()
+    assert len(plain.lines) == 3 + 4  # ours and published
     assert list(dict.fromkeys(drawing.data["panel"])) == ["hartmann4", "hartmann4-noise0.5"]
 
 
+def test_problems_with_fewer_noise_levels_leave_places_empty() -> None:
+    names = ("branin", "branin-noise0.5", "hartmann4-noise0.5", "ackley5")
+    study = Study(results(*(run(name, "jes", 0, [0.0] * 2, regret=0.5) for name in names)))
+    (drawing,) = make(noise, study).drawings
+    titles = [ax.get_title() if ax.get_visible() else "" for ax in drawing.figure.axes]
+    assert titles == [
+        *("Branin, 2-D, noise 0.316", "Branin, 2-D, noise 0.5", "Hartmann, 4-D, noise 0.5", "")
+    ]
+
+
 def test_other_weights(study: Study) -> None:
-    (drawing,) = weights_section(study).drawings
+    (drawing,) = make(weights, study).drawings
     titles = [ax.get_title() for ax in drawing.figure.axes]
-    assert titles == ["Branin, 2-D: JES", "Hartmann, 4-D: JES"]
+    assert titles == ["Branin, 2-D\nJES", "Hartmann, 4-D\nJES"]
+    assert legend_of(drawing.figure) == ["amortes, default weights", "amortes, kernel-paper"]
 
 
 def test_traces() -> None:
     methods = ("jes", "jes@runs/uniform.safetensors")
-    traces = results(*(run("branin", method, 0, [0.0], regret=0.9) for method in methods))
-    section = traces_section(Study(traces, load_published(), traces=traces))
-    assert set(section.tables[0].cells["method"]) == {
-        "amortes JES",
-        "amortes JES @uniform",
-        "published α-PFN JES",
-        "published α-PFN JES @uniform",
-    }
-    assert traces_section(Study(traces)).empty
+    sweep = results(*(run("branin", method, 0, [0.0], regret=0.9) for method in methods))
+    made = make(traces, Study(sweep, load_published(), traces=sweep))
+    ours, published = ["amortes JES", "amortes JES @uniform"], "published α-PFN JES"
+    assert made.tables[0].cells["method"].tolist() == [*ours, published, f"{published} @uniform"]
+    (ax,) = made.drawings[0].figure.axes
+    assert len({line.get_color() for line in ax.lines}) == 2  # by weights, not by who trained them
+    assert sum(line.is_dashed() for line in ax.lines) == 2
+    assert make(traces, Study(sweep)).notes == ["Not given."]

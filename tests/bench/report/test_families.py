@@ -3,10 +3,10 @@ import math
 import pandas as pd
 import pytest
 
-from amortes.bench.report.families import BUDGETS, families_section, regrets
+from amortes.bench.report.families import BUDGETS, families, regrets
 from amortes.bench.report.parts import Study
 from amortes.bench.report.results import Results
-from tests.bench.report.fake import results, run
+from tests.bench.report.fake import make, results, run
 
 
 def flat(
@@ -60,7 +60,7 @@ def test_ranks_and_floored_log_regret_of_common_cells() -> None:
 
 
 def test_tables_by_family() -> None:
-    section = families_section(example())
+    section = make(families, example())
     ranks, differences, wins = section.tables
     assert [*ranks.cells] == [
         "method",
@@ -109,12 +109,12 @@ def test_an_unknown_best_value_is_the_best_in_the_results() -> None:
 
 def test_short_runs_have_nothing() -> None:
     runs = [run(LEVY, method, 0, [-1.0, -0.5]) for method in ("jes", "random")]
-    section = families_section(Study(results(*runs)))
-    assert section.empty
+    section = make(families, Study(results(*runs)))
+    assert not section.tables
     assert "20 observations" in section.notes[0]
 
 
 def test_the_reference_is_the_default_policy() -> None:
     runs = [run(LEVY, method, 0, [-2.0, *[-1.0] * 30]) for method in ("jes", "auto", "random")]
-    _, differences, _ = families_section(Study(results(*runs))).tables
-    assert differences.heading.startswith("log10 regret minus that of amortes auto")
+    _, differences, _ = make(families, Study(results(*runs))).tables
+    assert differences.title.startswith("log10 regret minus that of amortes auto")

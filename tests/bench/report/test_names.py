@@ -1,9 +1,10 @@
+import pandas as pd
 import pytest
 
 from amortes.bench.report.names import (
     canonical,
+    facts,
     group_of,
-    in_overview,
     noise_of,
     order_methods,
     order_problems,
@@ -51,21 +52,19 @@ def test_labels() -> None:
 
 def test_the_same_acquisition_on_another_model() -> None:
     names = ["fb-logei", "fb-ei", "fb-mes@other", "map-gibbon"]
-    assert same_acquisition(names, parse_method("ei"), "fb") == "fb-ei"
-    assert same_acquisition(names, parse_method("logei"), "fb") == "fb-logei"
-    assert same_acquisition(names, parse_method("mes"), "map") == "map-gibbon"
-    assert same_acquisition(names, parse_method("mes"), "fb") is None
-    assert same_acquisition(["random"], parse_method("random"), "other") is None
+    assert same_acquisition(names, "ei", "fb") == "fb-ei"
+    assert same_acquisition(names, "logei", "fb") == "fb-logei"
+    assert same_acquisition(names[1:], "logei", "fb") == "fb-ei"
+    assert same_acquisition(names, "mes", "map") == "map-gibbon"
+    assert same_acquisition(names, "mes", "fb") is None
+    assert same_acquisition(["random"], "random", "other") is None
 
 
-def test_ours_and_the_overview() -> None:
-    assert parse_method("jes").is_ours
-    assert not parse_method("jes@paper").is_ours
-    assert [m for m in ("jes", "jes@x", "fb-jes", "map-logei", "random") if in_overview(m)] == [
-        "jes",
-        "map-logei",
-        "random",
-    ]
+def test_facts_stand_beside_the_names() -> None:
+    found = facts(pd.Series(["jes", "jes@x", "random"], index=[3, 1, 2]))
+    assert found["is_ours"].to_dict() == {3: True, 1: False, 2: False}
+    assert found["weights"].tolist() == ["", "x", ""]
+    assert facts(pd.Series([], dtype=str)).empty
 
 
 @pytest.mark.parametrize(
@@ -88,7 +87,7 @@ def test_spelling_and_noise() -> None:
     assert canonical("lcbench-FashionMNIST") == "lcbench-fashion-mnist"
     assert canonical("sklearn-svm-digits") == "sklearn-svm-digits"
     assert noise_of("hartmann6-noise0.5") == ("hartmann6", 0.5)
-    assert noise_of("hartmann6") == ("hartmann6", None)
+    assert noise_of("hartmann6") == ("hartmann6", 0.316)
 
 
 def test_order() -> None:

@@ -1,19 +1,19 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from amortes.bench.report.parts import Drawing, Section, Study, Table
+from amortes.bench.report.parts import Drawing, Study, Table, spread, text_of
 from tests.bench.report.fake import results, run
 
-TABLE = Table(
-    "coverage",
-    pd.DataFrame({"problem": ["8-D|x", "b"], "n": ["**1.5**", ""], "verdict": ["", "**level**"]}),
+CELLS = pd.DataFrame(
+    {"problem": ["8-D|x", "b"], "n": ["**1.5**", ""], "verdict": ["", "**level**"]}
 )
+TABLE = Table("coverage", "A title", CELLS)
 
 
 def test_markdown() -> None:
-    lines = TABLE.markdown().splitlines()
-    assert lines[0] == "**Runs: (tasks ×) seeds × observations**"
-    assert lines[2:] == [
+    assert TABLE.markdown().splitlines() == [
+        "**A title**",
+        "",
         "| problem | n | verdict |",
         "|---|---:|---|",
         "| 8-D\\|x | **1.5** |  |",
@@ -24,14 +24,18 @@ def test_markdown() -> None:
 def test_csv() -> None:
     assert TABLE.csv() == "problem,n,verdict\n8-D|x,1.5,\nb,,level\n"
     data = pd.DataFrame({"a": ["x, y"], "b": [1 / 3], "n": [3], "c": [float("nan")]})
-    assert Drawing("ranks", Figure(), data, "%.2f").csv() == 'a,b,n,c\n"x, y",0.33,3,\n'
+    assert Drawing("ranks", "", Figure(), data, "%.2f").csv() == 'a,b,n,c\n"x, y",0.33,3,\n'
 
 
-def test_prose_has_its_gaps_filled() -> None:
-    table = Table("families-wins", TABLE.cells, words={"reference": "amortes JES"})
-    assert table.heading == "Win rate of amortes JES against each method, by family"
-    assert "(the first is 0.3)" in Section("noise", words={"noise": 0.3}).reading
-    assert Section("noise").empty
+def test_cells_are_spread_in_the_order_of_the_rows() -> None:
+    rows = pd.DataFrame(
+        {"a": ["z", "z", "b"], "n": [9, 1, 1], "mean": [1, 2, 3], "best": [0, 1, 0]}
+    )
+    cells = text_of(rows.assign(standard_error=[0.5, float("nan"), 0.25]), digits=1)
+    assert cells == ["1.0 ± 0.5", "**2.0**", "3.0 ± 0.2"]
+    wide = spread(rows, ["a"], "n", cells)
+    assert [*wide] == ["a", 9, 1]
+    assert wide.to_numpy().tolist() == [["z", *cells[:2]], ["b", "", cells[2]]]
 
 
 def test_groups_and_all_together(study: Study) -> None:

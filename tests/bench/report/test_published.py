@@ -56,7 +56,7 @@ def test_other_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([], "no names of figures"),
+        ([], "none of the figures"),
         ({"another": {}}, "none of the figures"),
         ({"hpob_win_rate": {"Some title": {}}}, "unknown title"),
         ({"hpob_win_rate": {"ID=1 (2D)": {"SVM-EI": {"mean": [1]}}}}, "SVM-EI"),

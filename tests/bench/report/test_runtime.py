@@ -2,8 +2,8 @@ import pandas as pd
 import pytest
 
 from amortes.bench.report.parts import Study
-from amortes.bench.report.runtime import mean_times, runtime_section, speed_ups, timed_rows
-from tests.bench.report.fake import results, run
+from amortes.bench.report.runtime import draw_runtime, mean_times, runtime, speed_ups, timed_rows
+from tests.bench.report.fake import make, results, run
 
 OURS = run("branin", "jes", 0, [0] * 3, fit=[1, 1, 4], search_seconds=[2, 2, 8])
 THEIRS = run("branin", "fb-jes", 0, [0] * 2, fit=[10, 20], search_seconds=[20, 10])
@@ -60,7 +60,7 @@ def test_speed_ups_are_a_table_of_problems_and_acquisitions() -> None:
     seconds = {"jes": 1.0, "mes": 2.0, "fb-jes": 30.0, "map-logei": 4.0}
     runs = [run("branin", m, 0, [0.0], fit=s) for m, s in seconds.items()]
     runs += [run("ackley5", m, 0, [0.0], fit=1) for m in ("mes", "map-logei")]
-    table = runtime_section(Study(results(*runs))).tables[0]
+    table = make(runtime, Study(results(*runs))).tables[0]
     assert [*table.cells] == [
         *("problem", "MES against MAP GP LogEI", "JES against fully Bayesian GP"),
         "JES against MAP GP LogEI",
@@ -74,7 +74,7 @@ def test_speed_ups_are_a_table_of_problems_and_acquisitions() -> None:
 def test_times_may_come_from_a_sweep_of_their_own() -> None:
     fast, slow = (results(run("branin", "jes", 0, [0.0], fit=s)) for s in (1, 7))
     for study in (Study(slow, timed=fast), Study(fast)):
-        (drawing,) = runtime_section(study).drawings
+        (drawing,) = make(runtime, study).drawings
         assert drawing.data["total"].tolist() == [1.0]
 
 
@@ -82,6 +82,14 @@ def test_threads_that_differ_are_pointed_out() -> None:
     runs = [run("branin", m, 0, [0.0], fit=1, threads=n) for m, n in (("jes", "1"), ("mes", "4"))]
     assert (
         "not comparable between them: 1: jes; 4: mes"
-        in runtime_section(Study(results(*runs))).notes[0]
+        in make(runtime, Study(results(*runs))).notes[0]
     )
-    assert runtime_section(Study(results(runs[0]))).notes == ["Threads per run: 1."]
+    assert make(runtime, Study(results(runs[0]))).notes == ["Threads per run: 1."]
+
+
+def test_the_figure_has_geometric_means_in_order() -> None:
+    rows = [["fb-jes", 20.0], ["jes", 0.1], ["jes", 0.4]]
+    (ax,) = draw_runtime(pd.DataFrame(rows, columns=["method", "total"])).axes
+    labels = [text.get_text() for text in ax.get_yticklabels()]
+    assert labels == ["amortes JES", "fully Bayesian GP JES"]
+    assert [text.get_text() for text in ax.texts] == ["0.20 s", "20 s"]

@@ -1,5 +1,5 @@
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,15 +9,20 @@ from scipy import stats
 
 from amortes.bench.report.parts import Study, records
 from amortes.bench.report.published import Published, load_published
-from amortes.bench.report.standings import PAIRED, WELCH, standings, standings_section, tallies
-from tests.bench.report.fake import curve, results, run
+from amortes.bench.report.standings import (
+    PAIRED,
+    WELCH,
+    standings,
+    standings_section,
+    tallies,
+    welch_freedom,
+)
+from tests.bench.report.fake import curve, make, results, run
+
+Ends = Sequence[float] | Mapping[int, float]
 
 
-def flat(problem: str, method: str, mean: float, error: float = 0.1, last: int = 3) -> pd.DataFrame:
-    return curve(problem, method, mean, mean, last, error)
-
-
-def runs(problem: str, method: str, ends: Mapping[int, float], last: int = 3) -> list[pd.DataFrame]:
+def runs(problem: str, method: str, ends: Ends, last: int = 3) -> list[pd.DataFrame]:
     """A run for each seed, with this log10 regret or accuracy at the end, and worse before."""
     return [
         run(
@@ -27,68 +32,61 @@ def runs(problem: str, method: str, ends: Mapping[int, float], last: int = 3) ->
             [0.0] * (last - 1) + [end],
             regret=[99.0] * (last - 1) + [10 ** min(end, 9.0)],
         )
-        for seed, end in ends.items()
+        for seed, end in (ends if isinstance(ends, Mapping) else dict(enumerate(ends))).items()
     ]
 
 
-def seeds(*ends: float) -> dict[int, float]:
-    return dict(enumerate(ends))
+def study_of(ends: Mapping[str, Ends], published: Mapping[str, float] | None = None) -> Study:
+    """Ends of runs and published means, with an error of 0.1, by `problem method`."""
+    found, curves = [], []
+    for key, values in ends.items():
+        problem, method = key.split()
+        found += runs(problem, method, values)
+    for key, mean in (published or {}).items():
+        problem, method = key.split()
+        curves.append(curve(problem, method, mean, mean, n=5))
+    return Study(results(*found), Published(pd.concat(curves)) if curves else Published())
 
 
-def only(found: pd.DataFrame) -> Any:
-    (one,) = records(found)
+def only(study: Study) -> Any:
+    (one,) = records(standings(study))
     return one
 
 
 def test_verdicts() -> None:
-    study = Study(
-        results(
-            *runs("branin", "jes", seeds(-1.0, -1.4, -0.6)),
-            *runs("branin", "fb-jes", seeds(-1.1, -0.9, -0.7)),
-            *runs("branin", "random", seeds(0.0, 0.1, 0.2)),
-            *runs("lcbench-car", "jes", seeds(80.0, 81.0, 82.0)),
-            *runs("lcbench-car", "map-jes", seeds(82.0, 83.1, 83.9)),
-        ),
-        Published(
-            pd.concat(
-                [
-                    flat("branin", "paper:jes", 1.0, last=5),
-                    flat("branin", "paper:jes@uniform", 9.0, 1.0),
-                ]
-            )
-        ),
+    study = study_of(
+        {
+            "branin jes": (-1.0, -1.4, -0.6),
+            "branin fb-jes": (-1.1, -0.9, -0.7),
+            "branin random": (0.0, 0.1, 0.2),
+            "lcbench-car jes": (80.0, 81.0, 82.0),
+            "lcbench-car map-jes": (82.0, 83.1, 83.9),
+        },
+        {"branin paper:jes": 1.0, "branin paper:jes@uniform": 9.0},
     )
     found = {(one.problem, one.theirs): one for one in records(standings(study))}
-    assert set(found) == {
-        ("branin", "fb-jes"),
-        ("branin", "paper:jes"),
-        ("lcbench-car", "map-jes"),
+    assert {key: one.verdict for key, one in found.items()} == {
+        ("branin", "fb-jes"): "level",
+        ("branin", "paper:jes"): "better",
+        ("lcbench-car", "map-jes"): "worse",
     }
-    level = found["branin", "fb-jes"]
-    assert level.gain == pytest.approx(0.1)  # lower regret is better
-    assert level.verdict == "level"
+    assert found["branin", "fb-jes"].gain == pytest.approx(0.1)  # lower regret is better
+    assert found["lcbench-car", "map-jes"].gain == pytest.approx(-2.0)  # higher accuracy is better
     better = found["branin", "paper:jes"]
     assert (better.iteration, better.seeds) == (3, 3)
     assert better.error == pytest.approx(math.hypot(better.our_error, 0.1))
-    assert better.verdict == "better"
-    worse = found["lcbench-car", "map-jes"]
-    assert worse.gain == pytest.approx(-2.0)  # higher accuracy is better
-    assert worse.verdict == "worse"
 
 
 def test_methods_run_here_are_compared_on_common_seeds_by_a_paired_test() -> None:
     rng = np.random.default_rng(0)
     theirs = rng.normal(size=4)
     common = theirs - 0.3 + 0.1 * rng.normal(size=4)
-    study = Study(
-        results(
-            *runs("branin", "jes", {**seeds(*common), 7: 50.0, 8: -50.0}),
-            *runs("branin", "fb-jes", {**seeds(*theirs), 9: 50.0}),
-        )
+    ours = {**dict(enumerate(common)), 7: 50.0, 8: -50.0}
+    one = only(
+        study_of({"branin jes": ours, "branin fb-jes": {**dict(enumerate(theirs)), 9: 50.0}})
     )
-    one = only(standings(study))
-    ours = (one.our_mean, one.our_error, one.seeds)
-    assert ours == pytest.approx((common.mean(), stats.sem(common), 4))
+    assert one.seeds == 4
+    assert (one.our_mean, one.our_error) == pytest.approx((common.mean(), stats.sem(common)))
     assert (one.their_mean, one.their_error) == pytest.approx((theirs.mean(), stats.sem(theirs)))
     expected = stats.ttest_rel(theirs, common)
     assert one.gain / one.error == pytest.approx(expected.statistic)
@@ -100,45 +98,30 @@ def test_methods_run_here_are_compared_on_common_seeds_by_a_paired_test() -> Non
 @pytest.mark.parametrize(("n", "verdict"), [(3, "level"), (6, "worse")])
 def test_few_seeds_need_a_larger_difference(n: int, verdict: str) -> None:
     gaps = np.tile([0.1, 0.5, 0.3], n // 3)
-    study = Study(
-        results(*runs("branin", "jes", seeds(*gaps)), *runs("branin", "fb-jes", seeds(*[0.0] * n)))
-    )
-    one = only(standings(study))
+    one = only(study_of({"branin jes": list(gaps), "branin fb-jes": [0.0] * n}))
     assert abs(one.gain / one.error) > 2.5
     assert one.verdict == verdict
 
 
 def test_runs_of_different_length_are_compared_where_the_shortest_ends() -> None:
-    study = Study(
-        results(
-            *runs("branin", "jes", seeds(-1.0, -1.5), last=3),
-            *runs("branin", "jes", {2: -9.0}, last=9),
-            *runs("branin", "fb-jes", seeds(-1.0, -1.5), last=7),
-        )
-    )
-    one = only(standings(study))
+    long, short = runs("branin", "jes", {2: -9.0}, last=9), runs("branin", "jes", (-1.0, -1.5))
+    one = only(Study(results(*long, *short, *runs("branin", "fb-jes", (-1.0, -1.5), last=7))))
     assert one.iteration == 3
     assert one.our_mean == pytest.approx(-1.25)
     assert one.their_mean == pytest.approx(math.log10(99.0))
 
 
 def test_nothing_in_common_is_no_comparison() -> None:
-    study = Study(
-        results(
-            *runs("branin", "jes", {0: -1.0}),
-            *runs("branin", "fb-jes", {1: -1.0}),
-            *runs("ackley5", "mes", {0: -1.0}),
-            run("ackley5", "fb-mes", 0, [0.0], first=9, regret=1.0),
-        )
-    )
-    assert standings(study).empty
+    assert standings(study_of({"branin jes": {0: -1.0}, "branin fb-jes": {1: -1.0}})).empty
+    later = run("ackley5", "fb-mes", 0, [0.0], first=9, regret=1.0)
+    assert standings(Study(results(*runs("ackley5", "mes", [-1.0]), later))).empty
 
 
 def test_published_curves_have_thirty_seeds_and_meet_all_of_ours() -> None:
     published = load_published()
     theirs = published.curves.query("panel == 'branin' and method == 'paper:jes'")["mean"]
     ends = theirs.iloc[2] + 0.2 + 0.3 * np.random.default_rng(0).normal(size=12)
-    study = Study(results(*runs("branin", "jes", seeds(*ends))), published)
+    study = Study(results(*runs("branin", "jes", list(ends))), published)
     one = {one.theirs: one for one in records(standings(study))}["paper:jes"]
     assert one.seeds == 12
     expected = stats.ttest_ind_from_stats(
@@ -151,14 +134,24 @@ def test_published_curves_have_thirty_seeds_and_meet_all_of_ours() -> None:
     assert one.clear < 2.2
 
 
+@pytest.mark.parametrize("counts", [(3, 3), (3, 30), (10, 30), (2, 200)])
+def test_welch_agrees_with_scipy(counts: tuple[int, int]) -> None:
+    errors = 0.3, 0.1
+    edge = stats.t(welch_freedom(errors, counts)).ppf(0.975) * math.hypot(*errors)
+    (a, b) = (error * math.sqrt(count) for error, count in zip(errors, counts, strict=True))
+    test = stats.ttest_ind_from_stats(edge, a, counts[0], 0.0, b, counts[1], equal_var=False)
+    assert test.pvalue == pytest.approx(0.05)
+
+
+def test_welch_needs_two_samples_and_an_error() -> None:
+    assert math.isnan(welch_freedom((math.nan, 0.1), (1, 3)))
+    assert math.isnan(welch_freedom((0.1, 0.1), (3, math.nan)))
+    assert math.isnan(welch_freedom((0.0, 0.0), (3, 3)))
+    assert welch_freedom((0.0, 0.1), (3, 4)) == pytest.approx(3)
+
+
 def test_a_single_common_seed_has_no_verdict() -> None:
-    study = Study(
-        results(
-            *runs("branin", "jes", seeds(-1.0, -2.0)),
-            *runs("branin", "fb-jes", {1: -1.0, 2: -3.0}),
-        )
-    )
-    one = only(standings(study))
+    one = only(study_of({"branin jes": (-1.0, -2.0), "branin fb-jes": {1: -1.0, 2: -3.0}}))
     assert one.gain == pytest.approx(1.0)
     assert one.verdict == "unknown"
 
@@ -167,49 +160,36 @@ def test_a_single_common_seed_has_no_verdict() -> None:
     ("theirs", "verdict"), [(-1.0, "level"), (-0.5, "better"), (-1.5, "worse")]
 )
 def test_the_same_difference_on_all_seeds_is_a_verdict(theirs: float, verdict: str) -> None:
-    study = Study(
-        results(
-            *runs("branin", "jes", seeds(-1.0, -1.0)),
-            *runs("branin", "fb-jes", seeds(theirs, theirs)),
-        )
-    )
-    one = only(standings(study))
-    assert one.error == 0.0
-    assert one.verdict == verdict
+    one = only(study_of({"branin jes": (-1.0, -1.0), "branin fb-jes": (theirs, theirs)}))
+    assert (one.error, one.verdict) == (0.0, verdict)
 
 
 def test_counts_by_rival_and_family_with_the_baseline() -> None:
     """Ours and the baseline are the same on LCBench Car."""
-    low, high = seeds(-2.0, -2.1, -2.2), seeds(1.0, 1.2, 1.1)
-    good, bad = seeds(90.0, 91.0, 92.5), seeds(70.0, 72.0, 71.5)
-    study = Study(
-        results(
-            *runs("branin", "jes", low),
-            *runs("branin", "logei", high),
-            *runs("branin", "map-logei", low),
-            *runs("hartmann4", "logei", low),
-            *runs("hartmann4-noise0.5", "jes", low),
-            *runs("lcbench-car", "jes", good),
-            *runs("lcbench-car", "logei", good),
-            *runs("lcbench-car", "map-logei", good),
-            *runs("lcbench-higgs", "map-logei", bad),
-        ),
-        Published(
-            pd.concat(
-                [
-                    flat("branin", "paper:jes", 0.0),
-                    flat("branin", "paper:ei", 0.0),
-                    flat("hartmann4", "paper:ei", -2.1),
-                    flat("hartmann4-noise0.5", "paper:jes", 0.0),
-                    flat("lcbench-car", "paper:jes", 80.0),
-                    flat("lcbench-car", "paper:ei", 80.0),
-                    flat("lcbench-higgs", "paper:ei", 80.0),
-                ]
-            )
-        ),
+    low, high, good = (-2.0, -2.1, -2.2), (1.0, 1.2, 1.1), (90.0, 91.0, 92.5)
+    study = study_of(
+        {
+            "branin jes": low,
+            "branin logei": high,
+            "branin map-logei": low,
+            "hartmann4 logei": low,
+            "hartmann4-noise0.5 jes": low,
+            "lcbench-car jes": good,
+            "lcbench-car logei": good,
+            "lcbench-car map-logei": good,
+            "lcbench-higgs map-logei": (70.0, 72.0, 71.5),
+        },
+        {
+            "branin paper:jes": 0.0,
+            "branin paper:ei": 0.0,
+            "hartmann4 paper:ei": -2.1,
+            "hartmann4-noise0.5 paper:jes": 0.0,
+            "lcbench-car paper:jes": 80.0,
+            "lcbench-car paper:ei": 80.0,
+            "lcbench-higgs paper:ei": 80.0,
+        },
     )
-    found = [*tallies(study).itertuples(index=False, name=None)]
-    assert found == [
+    assert [*tallies(study).itertuples(index=False, name=None)] == [
         ("map", "synthetic", PAIRED, "0 : 0 : 1", "0 : 0 : 1", ""),
         ("map", "lcbench", PAIRED, "0 : 1 : 0", "0 : 1 : 0", ""),
         ("paper", "synthetic", WELCH, "1 : 1 : 1", "0 : 1 : 1", "1 : 0 : 0"),
@@ -219,7 +199,7 @@ def test_counts_by_rival_and_family_with_the_baseline() -> None:
 
 
 def test_the_section_reaches_the_paper(study: Study) -> None:
-    counts, here, published = standings_section(study).tables
+    counts, here, published = make(standings_section, study).tables
     names = [counts.name, here.name, published.name]
     assert names == ["standings-counts", "common-seeds", "standings"]
     assert set(here.cells["rival"]) == {"fully Bayesian GP", "MAP GP"}
@@ -228,10 +208,7 @@ def test_the_section_reaches_the_paper(study: Study) -> None:
 
 
 def test_common_seeds_have_paired_gains() -> None:
-    found = [
-        *runs("branin", "logei", seeds(-1.0, -2.0, -6.0), last=1),
-        *runs("branin", "fb-ei", seeds(-0.5, -1.3), last=1),
-    ]
-    _, table = standings_section(Study(results(*found))).tables
-    cells = "Branin, 2-D|LogEI|fully Bayesian GP|1|2|-1.50 ± 0.50|-0.90 ± 0.40|+0.60 ± 0.10|level"
+    study = study_of({"branin logei": (-1.0, -2.0, -6.0), "branin fb-ei": (-0.5, -1.3)})
+    _, table = make(standings_section, study).tables
+    cells = "Branin, 2-D|LogEI|fully Bayesian GP|3|2|-1.50 ± 0.50|-0.90 ± 0.40|+0.60 ± 0.10|level"
     assert table.cells.to_numpy().tolist() == [cells.split("|")]

@@ -6,16 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from amortes.bench.methods.registry import METHODS
-from amortes.bench.report.style import (
-    COLOURS,
-    LIGHT,
-    inline_svg,
-    look,
-    look_apart,
-    save,
-    svg_text,
-    tidy,
-)
+from amortes.bench.report.style import COLOURS, LIGHT, inline_svg, look, save, svg_text, tidy
 
 
 def luminance(colour: str) -> float:
@@ -39,24 +30,23 @@ def test_lines_stand_out_in_both_themes(name: str) -> None:
 
 def test_methods_look_different_and_always_the_same() -> None:
     ours = [name for name in METHODS if not name.startswith(("fb", "map"))]
-    looks = [(look(name).colour, str(look(name).line), look(name).marker) for name in ours]
-    assert len(set(looks)) == len(looks)
-    assert look("jes").colour == look("paper:jes").colour
-    assert look("jes").line != look("paper:jes").line
-    assert look("nobody-knows").colour in LIGHT.values()
+    assert len({str(look(name)) for name in ours}) == len(ours)
+    assert look("jes")["color"] == look("paper:jes")["color"]
+    assert look("jes")["ls"] != look("paper:jes")["ls"]
+    assert look("nobody-knows")["color"] in LIGHT.values()
 
 
 def test_acquisitions_on_gps_look_different_where_they_share_a_panel() -> None:
-    names = [f"{model}{name}" for model in ("", "fb-", "paper:fb-") for name in ("jes", "mes")]
-    assert len({look_apart(name) for name in names}) == len(names)
-    assert look_apart("fb-jes").colour == look("jes").colour
-    assert look_apart("map-jes") == look("map-jes")
+    names = [f"{model}{name}" for model in ("", "fb-") for name in ("jes", "mes")]
+    assert len({str(look(name, apart=True)) for name in names}) == len(names)
+    assert look("fb-jes", apart=True)["color"] == look("jes")["color"]
+    assert look("map-jes", apart=True) == look("map-jes")
 
 
 def drawn() -> Figure:
     figure = Figure(figsize=(3, 2), layout="constrained")
     ax = figure.subplots()
-    ax.plot([0, 1], [0, 1], **look("jes").options())
+    ax.plot([0, 1], [0, 1], **look("jes"))
     tidy(ax)
     return figure
 

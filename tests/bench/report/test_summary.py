@@ -1,45 +1,35 @@
 import itertools
-from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
 
 from amortes.bench.report.parts import Study
-from amortes.bench.report.summary import summarise
+from amortes.bench.report.standings import standings
+from amortes.bench.report.summary import bootstrap, headlines, losses, what_was_run
 from tests.bench.report.fake import results, run
 
 
-def study_of(ours: float, theirs: float) -> Study:
+def study_of(ours: float, theirs: float, apart: float = 0.01) -> Study:
     """Two methods with two seeds on a problem, and these final log regrets, a bit apart."""
-    return Study(
-        results(
-            *(
-                run(
-                    "branin",
-                    method,
-                    seed,
-                    [-(10 ** (level + apart * seed))],
-                    regret=[10 ** (level + apart * seed)],
-                    fit=time,
-                )
-                for method, level, apart, time in (
-                    ("jes", ours, 0.01, 0.5),
-                    ("fb-jes", theirs, 0.02, 20.0),
-                )
-                for seed in (0, 1)
-            )
-        )
-    )
+    ends = {"jes": (ours, apart, 0.5), "fb-jes": (theirs, 2 * apart, 20.0)}
+    runs = [
+        run("branin", method, seed, [-regret], regret=regret, fit=time)
+        for method, (level, step, time) in ends.items()
+        for seed in (0, 1)
+        for regret in [10 ** (level + step * seed)]
+    ]
+    return Study(results(*runs))
 
 
 def test_headlines() -> None:
-    summary = summarise(study_of(-2.0, -1.0))
-    numbers = {number for number, _ in summary.headlines}
-    assert numbers == {"100%", "40×", "1.0", "1 : 0 : 0"}
-    assert (summary.worse, summary.compared) == ([], 1)
-    assert summary.run.startswith(
+    study = study_of(-2.0, -1.0)
+    assert {number for number, _ in headlines(study)} == {"100%", "40×", "1.0", "1 : 0 : 0"}
+    assert list(losses(standings(study))) == []
+    assert what_was_run(study).startswith(
         "4 runs with 4 recorded iterations: 2 methods on 1 problem (1 synthetic), 2 seeds each."
     )
-    assert summary.table().cells["number"].iloc[0] == "100%"
 
 
 def test_the_interval_of_the_win_rate_is_one_over_problems() -> None:
@@ -51,50 +41,44 @@ def test_the_interval_of_the_win_rate_is_one_over_problems() -> None:
         for method in ("jes", "fb-jes", "mes", "fb-mes")
         for seed in range(4)
     ]
-    (headline, *_) = summarise(Study(results(*runs))).headlines
-    assert headline[0] == "75%"  # of the others, all are ties
+    (number, meaning), *_ = headlines(Study(results(*runs)))
+    assert number == "75%"  # of the others, all are ties
     drawn = [np.mean(found) for found in itertools.product([1.0, 0.5], repeat=6)]
     low, high = (np.quantile(drawn, q, method="nearest") for q in (0.025, 0.975))
-    assert headline[1] == (
+    assert meaning == (
         "wins over the fully Bayesian GP with the same acquisition (95% interval "
         f"{low:.0%} to {high:.0%} by bootstrap over problems; 48 pairs on 6 problems)"
     )
-    (headline, *_) = summarise(Study(results(*runs[: 4 * 16]))).headlines
-    assert headline[1].endswith("with the same acquisition (32 pairs on 4 problems)")
+    (_, meaning), *_ = headlines(Study(results(*runs[: 4 * 16])))
+    assert meaning.endswith("with the same acquisition (32 pairs on 4 problems)")
+
+
+def test_the_bootstrap_draws_problems() -> None:
+    """Half of the problems are always won, the others never: 400 pairs are but 10."""
+    low, high = bootstrap(pd.DataFrame({"points": [40.0, 0.0] * 5, "pairs": 40}))
+    # A draw has a binomial number of problems that are won.
+    expected = stats.binom(10, 0.5).interval(0.95) / np.array(10.0)
+    assert (low, high) == pytest.approx(expected, abs=0.01)
 
 
 def test_losses_are_told() -> None:
-    summary = summarise(study_of(-1.0, -2.0))
-    assert {"0%", "0 : 0 : 1"} <= {number for number, _ in summary.headlines}
-    (line,) = summary.worse
+    study = study_of(-1.0, -2.0)
+    assert {"0%", "0 : 0 : 1"} <= {number for number, _ in headlines(study)}
+    (line,) = losses(standings(study))
     assert line.startswith("Branin, 2-D: amortes JES reaches -0.99")
     assert "after 1 observations with the same 2 seeds (" in line
     assert line.endswith("standard errors, where 12.7 would do).")
-
-
-def test_losses_that_are_the_same_on_all_seeds_have_no_standard_errors() -> None:
-    runs = [
-        run("branin", method, seed, [-regret], regret=[regret])
-        for method, regret in (("jes", 1.0), ("fb-jes", 0.1))
-        for seed in (0, 1)
-    ]
-    (line,) = summarise(Study(results(*runs))).worse
+    (line,) = losses(standings(study_of(-1.0, -2.0, apart=0.0)))
     assert line.endswith("with the same 2 seeds (the same difference on each).")
 
 
 def test_standings_are_told_by_family_with_their_test_and_the_baseline(study: Study) -> None:
-    told = [meaning for number, meaning in summarise(study).headlines if " : " in number]
+    told = [meaning for number, meaning in headlines(study) if " : " in number]
+    groups = ("synthetic", "synthetic, other noise", "LCBench")
+    rivals = ("MAP GP", "published α-PFN", "published fully Bayesian GP")
     assert [line.partition(", counting")[0].removeprefix("better : level : ") for line in told] == [
         "worse than fully Bayesian GP (synthetic)",
-        "worse than MAP GP (synthetic)",
-        "worse than MAP GP (synthetic, other noise)",
-        "worse than MAP GP (LCBench)",
-        "worse than published α-PFN (synthetic)",
-        "worse than published α-PFN (synthetic, other noise)",
-        "worse than published α-PFN (LCBench)",
-        "worse than published fully Bayesian GP (synthetic)",
-        "worse than published fully Bayesian GP (synthetic, other noise)",
-        "worse than published fully Bayesian GP (LCBench)",
+        *(f"worse than {rival} ({group})" for rival in rivals for group in groups),
     ]
     assert ["paired" in line for line in told] == [True] * 4 + [False] * 6
     assert ["Welch" in line for line in told] == [False] * 4 + [True] * 6
@@ -104,13 +88,12 @@ def test_standings_are_told_by_family_with_their_test_and_the_baseline(study: St
 
 def test_a_lone_method_has_no_headlines() -> None:
     lone = Study(results(run("branin", "jes", 0, [0.0], regret=1.0)))
-    assert summarise(lone).headlines == []
-    assert summarise(lone).compared == 0
+    assert list(headlines(lone)) == []
 
 
-def test_the_study(study: Study) -> None:
-    summary = summarise(study)
-    assert "(commit 0123456789)" in summary.run
-    assert " (2 synthetic; 1 synthetic, other noise; 1 LCBench; 2 HPO-B; 1 other)" in summary.run
-    changed = replace(study.results, commits=["0123456789ab+"])
-    assert "(commit 0123456789+)" in summarise(Study(changed)).run
+def test_what_was_run(study: Study) -> None:
+    told = what_was_run(study)
+    assert "amortes 0.1.0 (commit 0123456789)" in told
+    assert " (2 synthetic; 1 synthetic, other noise; 1 LCBench; 2 HPO-B; 1 other)" in told
+    changed = results(run("branin", "jes", 0, [0.0], commit="0123456789ab+"))
+    assert "(commit 0123456789+)" in what_was_run(Study(changed))

@@ -1,142 +1,227 @@
 """Sections with curves of a group of problems, and of what changes with noise and weights."""
 
+from collections.abc import Callable, Iterator
+
 import pandas as pd
+from matplotlib.figure import Figure
 
 from amortes.bench.problems.synthetic import NOISE_SD
-from amortes.bench.report.curve_figures import (
+from amortes.bench.report.curves import (
     MOST_BANDS,
-    draw_grid,
-    draw_noise,
     draw_panels,
-    draw_variants,
-    in_grid,
+    joined,
+    overview,
+    problem_curves,
+    titled,
 )
-from amortes.bench.report.curves import joined, of_methods, problem_curves
 from amortes.bench.report.names import (
-    METRIC_LABELS,
+    ACQUISITIONS,
     METRICS,
+    MODELS,
+    facts,
     group_of,
-    in_overview,
+    label_of,
     metric_of,
     noise_of,
     order_methods,
     panel_label,
     parse_method,
 )
-from amortes.bench.report.parts import Drawing, Section, Study, Table
+from amortes.bench.report.parts import Drawing, Part, Section, Study, Table, section, text_of
 from amortes.bench.report.results import FLOOR
-from amortes.bench.report.text import with_error
+from amortes.bench.report.style import DASHED, LIGHT, Look, look
 
 CHECKPOINTS = (10, 25, 50, 100)
+VARIANTS = ("blue", "vermillion", "green", "amber", "purple")
 
 
-def regret_section(study: Study) -> Section:
-    """Synthetic problems."""
-    return _group_section(study, "regret", "synthetic")
+def _group_section(name: str, group: str, title: str, reading: str) -> Section:
+    """All methods on a group of problems: an overview, ours beside GPs, and a table."""
+
+    @section(name, title, reading)
+    def parts(study: Study) -> Iterator[Part]:
+        curves = study.curves_of(group)
+        if curves.empty:
+            yield "No runs."
+            return
+        both = joined(curves, study.published.by_default)
+        if len(shown := overview(curves)):
+            caption = "Our acquisitions beside what people use today."
+            yield Drawing(name, caption, draw_panels(titled(shown)), shown)
+        if len(in_grid(curves)):
+            caption = "Each acquisition on our network (colour) and on Gaussian processes (fully "
+            caption += "Bayesian grey, MAP brown)"
+            if len(both) > len(curves):
+                caption += "; dashed lines are the curves published for the α-PFN and its GP"
+            yield Drawing(f"{name}-gp", f"{caption}.", draw_grid(both), both)
+        yield checkpoint_table(name, title, both)
+
+    return parts
 
 
-def accuracy_section(study: Study) -> Section:
-    """LCBench."""
-    return _group_section(study, "accuracy", "lcbench")
+regret = _group_section(
+    "regret",
+    "synthetic",
+    "Regret on synthetic functions",
+    f"Lower is better: lines are means over seeds of log10 inference regret (floored at {FLOOR:g}),"
+    f" bands one standard error (not among more than {MOST_BANDS} methods), and the first d "
+    "observations are shared random points.",
+)
+accuracy = _group_section(
+    "accuracy",
+    "lcbench",
+    "Accuracy on LCBench",
+    "Higher is better: lines are means over seeds of the accuracy at the recommended "
+    "configuration, bands one standard error; axes start where the slowest method is after a fifth "
+    "of the way.",
+)
+real = _group_section(
+    "real",
+    "other",
+    "Real tasks",
+    "Higher is better: lines are means over seeds of the value at the recommended configuration "
+    "(of a scikit-learn model, the cross-validated score in brackets), bands one standard error; "
+    "axes start where the slowest method is after a fifth of the way.",
+)
 
 
-def real_section(study: Study) -> Section:
-    """Real tasks that run on the machine, and problems nobody here knows."""
-    return _group_section(study, "real", "other")
+@section(
+    "noise",
+    "Noise",
+    f"There is more noise to the right (the first is {NOISE_SD}) on the same axes: the less a "
+    "curve rises from panel to panel, the less the noise hurts; dashed as published.",
+)
+def noise(study: Study) -> Iterator[Part]:
+    """The same functions with more noise: ours, and dashed what was published."""
+    levels: dict[str, list[str]] = {}
+    for problem in study.curves_of("synthetic", "noise")["panel"].unique():
+        levels.setdefault(noise_of(problem)[0], []).append(problem)
+    rows = [sorted(names, key=noise_of) for base, names in levels.items() if names != [base]]
+    if not rows:
+        yield "No runs."
+        return
+    chosen = [study.curves[study.curves["panel"] == problem] for names in rows for problem in names]
+    both = joined(pd.concat(chosen), study.published.by_default)
+    known = facts(both["method"])
+    shown = both[known["is_ours"] | (known["model"] == "paper")]
+    across, cells = max(map(len, rows)), []
+    for names in rows:
+        for problem in names:
+            base, sd = noise_of(problem)
+            found = shown[shown["panel"] == problem]
+            cells.append((f"{panel_label(base)}, noise {sd:g}", found))
+        cells += [("", shown[:0])] * (across - len(names))
+    figure = draw_panels(cells, across=across, share=True)
+    caption = "log10 inference regret of our acquisitions; noise is the standard deviation of an "
+    yield Drawing("noise", f"{caption}observation.", figure, both)
+    yield checkpoint_table("noise", "Noise", both)
 
 
-def _group_section(study: Study, name: str, group: str) -> Section:
-    curves, words = study.curves_of(group), {"floor": FLOOR, "most_bands": MOST_BANDS}
+@section(
+    "weights",
+    "Other weights",
+    "Lower is better: the same acquisition with the default weights and with others.",
+)
+def weights(study: Study) -> Iterator[Part]:
+    """Ours with other weights, where an acquisition has some."""
+    curves = study.curves_of("synthetic")
+    curves = curves[facts(curves["method"])["model"] == "ours"]
+    known = facts(curves["method"])
+    varied = (known["weights"] != "").groupby([curves["panel"], known["acquisition"]])
+    curves = curves[varied.transform("any").astype(bool)]
+    return _variants("weights", "Other weights", "weights", curves, "default weights")
+
+
+@section(
+    "traces",
+    "Trace ablation",
+    "Lower is better: networks trained on traces that look like optimisation runs and on others, "
+    "such as uniform points; dashed as published.",
+)
+def traces(study: Study) -> Iterator[Part]:
+    """What training on traces that look like optimisation buys."""
+    curves, published = study.curves[:0], study.published.curves
+    if study.traces is not None:
+        curves = problem_curves(study.traces.rows)
+        curves = curves[curves["panel"].map(group_of) == "synthetic"]
+    known, used = facts(published["method"]), facts(curves["method"])["acquisition"]
+    published = published[(known["model"] == "paper") & known["acquisition"].isin(used)]
+    both, what = joined(curves, published), "what networks were trained on"
+    return _variants("traces", "Trace ablation", what, both, "optimisation traces")
+
+
+def _variants(name: str, title: str, what: str, curves: pd.DataFrame, plain: str) -> Iterator[Part]:
+    """The default weights, which the legend calls `plain`, and others, dashed as published."""
     if curves.empty:
-        return Section(name, notes=["No runs."], words=words)
-    ylabel, zoom = METRIC_LABELS[METRICS[group]], METRICS[group] != "regret"
-    both = joined(curves, of_methods(study.published.curves, has_default_weights))
-    drawings = []
-    if len(overview := of_methods(curves, in_overview)):
-        figure = draw_panels(overview, ylabel=ylabel, zoom=zoom)
-        drawings.append(Drawing(name, figure, overview))
-    if len(of_methods(curves, in_grid)):
-        figure = draw_grid(both, ylabel=ylabel, zoom=zoom)
-        drawings.append(Drawing(f"{name}-gp", figure, both))
-    return Section(name, drawings, [checkpoint_table(f"{name}-table", both)], words=words)
+        yield "Not given."
+        return
+    known = facts(curves["method"])
+    kinds = sorted(known["weights"].unique())
+
+    def variant(method: str) -> Look:
+        colour = VARIANTS[kinds.index(parse_method(method).weights) % len(VARIANTS)]
+        dashed = parse_method(method).model == "paper"
+        return {"color": LIGHT[colour], "ls": DASHED if dashed else "-", "lw": 1.6}
+
+    def label(method: str) -> str:
+        return f"{MODELS[parse_method(method).model]}, {parse_method(method).weights or plain}"
+
+    figure = _draw_lattice(curves.assign(column=known["acquisition"]), variant, label)
+    yield Drawing(name, f"log10 inference regret; colours are {what}.", figure, curves)
+    yield checkpoint_table(name, title, curves)
 
 
-def has_default_weights(name: str) -> bool:
-    """Whether a method names no weights."""
-    return not parse_method(name).weights
+def in_grid(curves: pd.DataFrame) -> pd.DataFrame:
+    """Those of methods that have a place in a grid: acquisitions of ours (default weights), GPs."""
+    known = facts(curves["method"])
+    return curves[(known["column"] != "") & (known["weights"] == "")]
 
 
-def checkpoint_table(name: str, curves: pd.DataFrame) -> Table:
+def draw_grid(curves: pd.DataFrame) -> Figure:
+    """Problems down, acquisitions that were run across: ours, the GPs, and what was published."""
+    curves = in_grid(curves)
+    curves = curves.assign(column=facts(curves["method"])["column"])
+    run = curves["column"][~curves["method"].str.startswith("paper:")]
+
+    def label(name: str) -> str:
+        method = parse_method(name)  # networks have the colour of their column
+        return method.label if method.model in ("ours", "paper") else MODELS[method.model]
+
+    def plain(name: str) -> Look:
+        return look(name) | {"marker": ""}  # a column has one acquisition
+
+    return _draw_lattice(curves[curves["column"].isin(run)], plain, label)
+
+
+def _draw_lattice(
+    curves: pd.DataFrame,
+    looks: Callable[[str], Look],
+    labels: Callable[[str], str],
+) -> Figure:
+    """Problems down and acquisitions across; if there is but one, as many as fit."""
+    columns = [name for name in ACQUISITIONS if name in set(curves["column"])]
+    cells = [
+        (f"{panel_label(str(panel))}\n{ACQUISITIONS[name]}", found[found["column"] == name])
+        for panel, found in curves.groupby("panel", sort=False)
+        for name in columns
+    ]
+    several = len(columns) > 1
+    across = len(columns) if several else 3
+    return draw_panels(cells, across=across, share=several, looks=looks, labels=labels)
+
+
+def checkpoint_table(name: str, title: str, curves: pd.DataFrame) -> Table:
     """Mean and standard error at a few iterations; the best of a column of a problem is bold."""
     rows = []
+    metric = metric_of(curves["panel"].iloc[0])
     for panel, found in curves.groupby("panel", sort=False):
-        metric = metric_of(str(panel))
-        mean, error = (
-            found.pivot(index="method", columns="iteration", values=c).reindex(columns=CHECKPOINTS)
-            for c in ("mean", "standard_error")
-        )
-        best = mean.min() if metric == "regret" else mean.max()
-        for method in order_methods(mean.index):
-            row = [panel_label(str(panel)), parse_method(method).label]
-            for n in CHECKPOINTS:
-                cell = with_error(mean[n][method], error[n][method], 3 if metric == "value" else 2)
-                row.append(f"**{cell}**" if mean[n][method] == best[n] else cell)
-            rows.append(row)
-    columns = ["problem", "method", *(f"n = {n}" for n in CHECKPOINTS)]
-    return Table(name, pd.DataFrame(rows, columns=columns))
-
-
-def noise_section(study: Study) -> Section:
-    """The same functions with more noise."""
-    words = {"noise": NOISE_SD}
-    noisy = dict.fromkeys(study.curves_of("noise")["panel"])
-    bases = dict.fromkeys(noise_of(problem)[0] for problem in noisy)
-    shown = [p for p in dict.fromkeys(study.curves["panel"]) if p in noisy or p in bases]
-    levels = {
-        base: sorted(
-            (problem for problem in shown if noise_of(problem)[0] == base),
-            key=lambda problem: noise_of(problem)[1] or NOISE_SD,
-        )
-        for base in bases
-    }
-    if not levels:
-        return Section("noise", notes=["No runs."], words=words)
-    order = [problem for names in levels.values() for problem in names]
-    curves = pd.concat([study.curves[study.curves["panel"] == problem] for problem in order])
-    both = joined(curves, of_methods(study.published.curves, has_default_weights))
-    drawing = Drawing("noise", draw_noise(both, levels), both)
-    return Section("noise", [drawing], [checkpoint_table("noise-table", both)], words=words)
-
-
-def weights_section(study: Study) -> Section:
-    """Ours with other weights, from the results."""
-    curves = study.curves_of("synthetic")
-    curves = of_methods(curves, lambda name: parse_method(name).model == "ours")
-    varied = of_methods(curves, lambda name: not has_default_weights(name))
-    # An acquisition that has one kind of weights only shows nothing.
-    acquisitions = {parse_method(name).acquisition for name in varied["method"]}
-    curves = curves[curves["panel"].isin(varied["panel"])]
-    curves = of_methods(curves, lambda name: parse_method(name).acquisition in acquisitions)
-    return _variants("weights", curves, plain="default weights")
-
-
-def traces_section(study: Study) -> Section:
-    """The trace ablation: what training on traces that look like optimisation buys."""
-    if study.traces is None:
-        return _variants("traces", study.curves[:0], plain="")
-    rows = study.traces.rows
-    curves = problem_curves(rows[rows["problem"].map(group_of) == "synthetic"])
-    used = {parse_method(name).acquisition for name in curves["method"]}
-    published = of_methods(
-        study.published.curves,
-        lambda name: parse_method(name).model == "paper" and parse_method(name).acquisition in used,
-    )
-    return _variants("traces", joined(curves, published), plain="optimisation traces")
-
-
-def _variants(name: str, curves: pd.DataFrame, *, plain: str) -> Section:
-    if curves.empty:
-        return Section(name, notes=["Not given."])
-    figure = draw_variants(curves, ylabel=METRIC_LABELS["regret"], plain=plain)
-    table = checkpoint_table(f"{name}-table", curves)
-    return Section(name, [Drawing(name, figure, curves)], [table])
+        methods = order_methods(found["method"])
+        cells = {"problem": panel_label(str(panel)), "method": [*map(label_of, methods)]}
+        for n in CHECKPOINTS:
+            here = found[found["iteration"] == n].set_index("method").reindex(methods)
+            best = here["mean"].min() if metric == "regret" else here["mean"].max()
+            here = here.assign(best=here["mean"] == best)
+            cells[f"n = {n}"] = text_of(here, 3 if metric == "value" else 2)
+        rows.append(pd.DataFrame(cells))
+    heading = f"{title}: {METRICS[metric]}, mean ± standard error after n observations"
+    return Table(f"{name}-table", f"{heading}; bold is best", pd.concat(rows))

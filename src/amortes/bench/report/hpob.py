@@ -1,83 +1,95 @@
 """The section on HPO-B: ranks and regret over iterations, averaged over the tasks of a space."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from functools import partial
 
 import pandas as pd
 
-from amortes.bench.report.comparisons import Field, field_of, rank_curves, regret_curves
-from amortes.bench.report.curve_figures import MOST_BANDS, draw_panels
-from amortes.bench.report.curves import of_methods
-from amortes.bench.report.names import (
-    ALL_SPACES,
-    in_overview,
-    order_methods,
-    panel_label,
-    panel_of,
-    parse_method,
+from amortes.bench.report.comparisons import common_rows, ranked
+from amortes.bench.report.curves import MOST_BANDS, draw_panels, overview, task_curves, titled
+from amortes.bench.report.names import label_of, panel_label, panel_of
+from amortes.bench.report.parts import Drawing, Part, Study, Table, section, spread, text_of
+from amortes.bench.report.results import RUN, in_order
+from amortes.bench.report.style import look
+from amortes.bench.report.text import counted
+
+ALL_SPACES = "all spaces"
+
+
+def rank_curves(rows: pd.DataFrame, panel: str) -> pd.DataFrame:
+    """Average rank of each method after n observations, for the n that all cells have."""
+    ranks = ranked(rows).melt(ignore_index=False, var_name="method", value_name="rank")
+    return task_curves(ranks.reset_index(), "rank", panel)
+
+
+def regret_curves(rows: pd.DataFrame, panel: str) -> tuple[pd.DataFrame, list[str]]:
+    """Regret as a share of what the initial points leave, averaged over tasks; tasks left out.
+
+    The unit of a task is the mean regret of all its runs at their first iteration. A task whose
+    initial points always contain the best one says nothing and is left out.
+    """
+    unit = rows.drop_duplicates(RUN).groupby("problem", sort=False)["regret"].mean()
+    units = rows["problem"].map(unit)
+    known = rows.assign(share=rows["regret"] / units)[units > 0]
+    return task_curves(known, "share", panel), list(unit.index[unit <= 0])
+
+
+@section(
+    "hpob",
+    "HPO-B",
+    "Lower is better everywhere: ranks among the methods of the figure (1 is best), and regret as "
+    "a share of what the initial points leave, averaged over tasks; bands, if there are at most "
+    f"{MOST_BANDS} methods, are one standard error over tasks.",
 )
-from amortes.bench.report.parts import Drawing, Section, Study, Table
-from amortes.bench.report.style import look_apart
-from amortes.bench.report.text import counted, with_error
-
-
-def hpob_section(study: Study) -> Section:
-    """HPO-B: ranks and regret over iterations."""
-    problems, words = study.groups.get("hpob", []), {"most_bands": MOST_BANDS}
-    if not problems:
-        return Section("hpob", notes=["No runs."], words=words)
+def hpob(study: Study) -> Iterator[Part]:
+    """Of each space, and of all of them together if there are several."""
+    problems = study.groups.get("hpob", [])
     spaces: dict[str, list[str]] = {}
     for problem in problems:
         spaces.setdefault(panel_of(problem), []).append(problem)
+    if not spaces:
+        yield "No runs."
+        return
     if len(spaces) > 1:
         spaces[ALL_SPACES] = problems
-    fields = {space: field_of(study.results, tasks) for space, tasks in spaces.items()}
-    ranks = pd.concat(rank_curves(study.results, field, s) for s, field in fields.items())
-    shares = {s: regret_curves(study.results, field, s) for s, field in fields.items()}
-    drawings = []
-    if len(popular := of_methods(ranks, _popular)):
-        figure = draw_panels(popular, ylabel="average rank", looks=look_apart)
-        drawings.append(Drawing("hpob-ranks", figure, popular))
-    if len(popular := of_methods(pd.concat(c for c, _ in shares.values()), _popular)):
-        figure = draw_panels(popular, ylabel="share of regret", log=True, looks=look_apart)
-        drawings.append(Drawing("hpob-regret", figure, popular))
+    found, shares, heads, notes = [], [], {}, []
+    for space, tasks in spaces.items():
+        rows, left_out = common_rows(study.results, tasks)
+        curves, known = regret_curves(rows, space)
+        found.append(rank_curves(rows, space))
+        shares.append(curves)
+        heads[space] = f"{panel_label(space)} ({counted(rows['problem'].nunique(), 'task')})"
+        if left_out:
+            names = ", ".join(map(label_of, left_out))
+            notes.append(f"{panel_label(space)}: left out, for too few runs: {names}.")
+        if known:
+            notes.append(
+                f"{panel_label(space)}: without regret, as the initial points already contain the "
+                f"best one: {', '.join(known)}."
+            )
+    draw = partial(draw_panels, looks=partial(look, apart=True))
+    ranks = pd.concat(found)
+    if len(shown := overview(ranks, "fb")):
+        caption = "Average rank after so many observations; other methods are ranked too, but not "
+        yield Drawing("hpob-ranks", f"{caption}drawn.", draw(titled(shown), "average rank"), shown)
+    if len(shown := overview(pd.concat(shares), "fb")):
+        figure = draw(titled(shown), "share of regret", log=True)
+        caption = "Regret as a share of the initial one (1: nothing gained), on a logarithmic axis "
+        yield Drawing("hpob-regret", f"{caption}cut at 0.001.", figure, shown)
     if len(published := study.published.ranks):
         here = published[published["panel"].isin(spaces)]
         published = here if len(here) else published
-        figure = draw_panels(published, ylabel="average rank", looks=look_apart)
-        drawings.append(Drawing("hpob-ranks-published", figure, published))
-    notes = [
-        f"{panel_label(space)}: left out, for too few runs: {labels(field.left_out)}."
-        for space, field in fields.items()
-        if field.left_out
-    ]
-    notes += [
-        f"{panel_label(space)}: without regret, as the initial points already contain the best "
-        f"one: {', '.join(tasks)}."
-        for space, (_, tasks) in shares.items()
-        if tasks
-    ]
-    return Section("hpob", drawings, [_rank_table(ranks, fields)], notes, words)
-
-
-def labels(methods: list[str]) -> str:
-    """Methods in a sentence."""
-    return ", ".join(parse_method(method).label for method in methods)
-
-
-def _popular(name: str) -> bool:
-    """What fits into one figure: ours, other libraries, and the fully Bayesian GP."""
-    return in_overview(name) or parse_method(name).model == "fb"
-
-
-def _rank_table(ranks: pd.DataFrame, fields: Mapping[str, Field]) -> Table:
+        caption = (
+            "As published: ranks among the paper's eight methods on more data sets per space; "
+            "ranks depend on who takes part, so compare the order rather than the numbers."
+        )
+        figure = draw(titled(published), "average rank")
+        yield Drawing("hpob-ranks-published", caption, figure, published)
     ends = ranks.groupby(["panel", "method"], sort=False).tail(1)
-    best = ends.groupby("panel")["mean"].transform("min")
-    numbers = zip(ends["mean"], ends["standard_error"], ends["mean"] == best, strict=True)
-    cells = [f"**{with_error(*c)}**" if top else with_error(*c) for *c, top in numbers]
-    wide = ends.assign(cell=cells).pivot(index="method", columns="panel", values="cell").fillna("")
-    wide = wide.reindex(index=order_methods(wide.index), columns=list(fields)).fillna("")
-    wide.columns = pd.Index(
-        f"{panel_label(s)} ({counted(field.tasks, 'task')})" for s, field in fields.items()
-    )
-    wide.insert(0, "method", [parse_method(method).label for method in wide.index])
-    return Table("hpob-table", wide)
+    ends = ends.sort_values("method", key=in_order, kind="stable")
+    ends = ends.assign(best=ends["mean"] == ends.groupby("panel")["mean"].transform("min"))
+    wide = spread(ends, ["method"], "panel", text_of(ends))
+    wide = wide.reindex(columns=["method", *heads], fill_value="").rename(columns=heads)
+    title = "Average rank after the last iteration (± standard error over tasks)"
+    yield Table("hpob-table", title, wide.assign(method=wide["method"].map(label_of)))
+    yield from notes

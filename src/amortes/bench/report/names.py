@@ -6,15 +6,17 @@ weights, `fb-jes` the fully Bayesian GP, `map-jes` the MAP GP; `paper:jes` and `
 the published curves of the alpha-PFN and of its GP baseline.
 """
 
+import dataclasses
 import functools
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import PurePath
+
+import pandas as pd
 
 from amortes.bench.methods.registry import METHODS
 from amortes.bench.problems.registry import KINDS, PROBLEMS, kind_of
-from amortes.bench.problems.synthetic import NOISY
+from amortes.bench.problems.synthetic import NOISE_SD, NOISY
 
 GROUPS = {
     "synthetic": "synthetic",
@@ -23,10 +25,8 @@ GROUPS = {
     "hpob": "HPO-B",
     "other": "other",
 }
-METRICS = dict.fromkeys(GROUPS, "regret") | {"lcbench": "accuracy", "other": "value"}
-METRIC_LABELS = {"regret": "log10 inference regret", "accuracy": "accuracy (%)", "value": "value"}
+METRICS = {"regret": "log10 inference regret", "accuracy": "accuracy (%)", "value": "value"}
 PANELS = {panel: label for kind in KINDS for panel, label in kind.labels.items()}
-ALL_SPACES = "all spaces"
 ACQUISITIONS = {
     "auto": "auto",
     "pes": "PES",
@@ -48,30 +48,17 @@ MODELS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Method:
     """A parsed name of a method."""
 
-    name: str
     label: str  # for legends and tables
     model: str = "other"  # a key of MODELS
     acquisition: str = ""  # a key of ACQUISITIONS; empty for "other"
     weights: str = ""  # after the @, of a file without folder and ending; empty for the default
-
-    @property
-    def column(self) -> str:
-        """The acquisition it is compared under; empty if there is none."""
-        return COLUMNS.get(self.acquisition, "")
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether it is one of ours with the default weights."""
-        return self.model == "ours" and not self.weights
-
-    @property
-    def short(self) -> str:
-        """The label of one of ours, without our name."""
-        return self.label.removeprefix(f"{MODELS['ours']} ")
+    column: str = ""  # the acquisition it is compared under; empty if there is none
+    is_ours: bool = False  # with the default weights
+    short: str = ""  # the label without the model
 
 
 @functools.cache
@@ -84,20 +71,40 @@ def parse_method(name: str) -> Method:
     if source:
         model = {"paper:ours": "paper", "paper:fb": "paper:fb"}.get(f"{source}:{model}", "other")
     if entry is None or model == "other":
-        return Method(name=name, label=entry.label if entry and not source else name)
+        return Method(entry.label if entry and not source else name)
     weights = PurePath(weights).name.removesuffix(".safetensors")
-    label = f"{MODELS[model]} {ACQUISITIONS[entry.acquisition]}" + (weights and f" @{weights}")
+    short = ACQUISITIONS[entry.acquisition] + (weights and f" @{weights}")
     return Method(
-        name=name, label=label, model=model, acquisition=entry.acquisition, weights=weights
+        label=f"{MODELS[model]} {short}",
+        model=model,
+        acquisition=entry.acquisition,
+        weights=weights,
+        column=COLUMNS.get(entry.acquisition, ""),
+        is_ours=model == "ours" and not weights,
+        short=short,
     )
 
 
-def same_acquisition(names: Iterable[str], method: Method, model: str) -> str | None:
+def label_of(name: str) -> str:
+    """What readers call a method."""
+    return parse_method(name).label
+
+
+def facts(names: "pd.Series[str]") -> pd.DataFrame:
+    """What `Method` says of each name, to choose rows by."""
+    columns = [field.name for field in dataclasses.fields(Method)]
+    rows = [vars(parse_method(name)) for name in names]
+    return pd.DataFrame(rows, names.index, columns).astype({"is_ours": bool})
+
+
+def same_acquisition(names: Iterable[str], ours: str, model: str) -> str | None:
     """The method of a model (default weights) with this one's acquisition, or its maximiser."""
-    found = [other for other in map(parse_method, names) if other.model == model]
-    found = [other for other in found if other.column == method.column and not other.weights]
-    found.sort(key=lambda other: other.acquisition != method.acquisition)
-    return found[0].name if method.column and found else None
+    our, found = parse_method(ours), {}
+    for name in names:
+        their = parse_method(name)
+        if our.column and (their.model, their.column, their.weights) == (model, our.column, ""):
+            found[their.acquisition] = name
+    return found.get(our.acquisition, next(iter(found.values()), None))
 
 
 def versus(ours: str, theirs: str) -> str:
@@ -105,12 +112,6 @@ def versus(ours: str, theirs: str) -> str:
     our, their = parse_method(ours), parse_method(theirs)
     rival = MODELS[their.model] if our.acquisition == their.acquisition else their.label
     return f"{our.short} against {rival}"
-
-
-def in_overview(name: str) -> bool:
-    """Ours and what people use today: what fits into one figure."""
-    method = parse_method(name)
-    return method.is_ours or method.model == "other" or name == "map-logei"
 
 
 def _squashed(problem: str) -> str:
@@ -125,10 +126,10 @@ def canonical(problem: str) -> str:
     return _SPELLINGS.get(_squashed(problem), problem.lower())
 
 
-def noise_of(problem: str) -> tuple[str, float | None]:
-    """The problem without its `-noise0.5`, and that number; None if the name has none."""
+def noise_of(problem: str) -> tuple[str, float]:
+    """`hartmann6-noise0.5`: the problem without noise in its name, and the noise it has."""
     match = NOISY.fullmatch(problem)
-    return (match["base"], float(match["sd"])) if match else (problem, None)
+    return (match["base"], float(match["sd"])) if match else (problem, NOISE_SD)
 
 
 def group_of(problem: str) -> str:
@@ -138,8 +139,8 @@ def group_of(problem: str) -> str:
 
 
 def metric_of(problem: str) -> str:
-    """What is drawn for a problem, a key of METRIC_LABELS; regret is to be small."""
-    return METRICS[group_of(problem)]
+    """What is drawn for a problem, a key of METRICS; regret is to be small."""
+    return {"lcbench": "accuracy", "other": "value"}.get(group_of(problem), "regret")
 
 
 def panel_of(problem: str) -> str:
@@ -155,23 +156,21 @@ def panel_label(name: str) -> str:
 
 def order_problems(problems: Iterable[str]) -> list[str]:
     """By group, then as in the registry, then by name."""
-    groups, panels = list(GROUPS), list(PANELS)
+    places = {panel: place for place, panel in enumerate(PANELS)}
 
     def key(problem: str) -> tuple[int, int, str]:
-        panel = panel_of(problem)
-        place = panels.index(panel) if panel in PANELS else len(panels)
-        return groups.index(group_of(problem)), place, problem
+        place = places.get(panel_of(problem), len(places))
+        return [*GROUPS].index(group_of(problem)), place, problem
 
     return sorted(set(problems), key=key)
 
 
 def order_methods(methods: Iterable[str]) -> list[str]:
     """Ours (default weights first), fully Bayesian, MAP, published, others."""
-    models, acquisitions = list(MODELS), [*ACQUISITIONS, ""]
 
     def key(name: str) -> tuple[int, str, int, str]:
         method = parse_method(name)
-        acquisition = acquisitions.index(method.acquisition)
-        return models.index(method.model), method.weights, acquisition, name
+        acquisition = [*ACQUISITIONS, ""].index(method.acquisition)
+        return [*MODELS].index(method.model), method.weights, acquisition, name
 
     return sorted(set(methods), key=key)

@@ -1,20 +1,27 @@
-"""What a report is made from, and what it consists of: sections with drawings and tables."""
+"""What a report is made from, and what it consists of: sections with drawings and tables.
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+A section is a function that yields its figures, tables and notes (plain sentences):
+
+    @section("name", "Title", "One sentence that says how to read it.")
+    def name(study: Study) -> Iterator[Part]: ...
+
+`write.SECTIONS` lists them in the order of the page.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from amortes.bench.report.comparisons import count_wins
-from amortes.bench.report.contents import CONTENTS, FIGURES, TABLES
 from amortes.bench.report.curves import problem_curves
 from amortes.bench.report.names import GROUPS, group_of
 from amortes.bench.report.published import Published
 from amortes.bench.report.results import Results
 from amortes.bench.report.style import svg_text
+from amortes.bench.report.text import with_error
 
 ALL = "all problems"
 
@@ -24,12 +31,26 @@ def records(rows: pd.DataFrame) -> Iterator[Any]:
     return iter(rows.itertuples(index=False))
 
 
+def text_of(rows: pd.DataFrame, digits: int = 2) -> list[str]:
+    """`mean ± standard_error` of each row; **bold** where the column `best` says so."""
+    best = rows.get("best", pd.Series(False, rows.index))
+    found = zip(rows["mean"], rows["standard_error"], best, strict=True)
+    return [("**{}**" if b else "{}").format(with_error(m, e, digits)) for m, e, b in found]
+
+
+def spread(rows: pd.DataFrame, down: list[str], across: str, cells: list[str]) -> pd.DataFrame:
+    """A table of cells, one for each row; what is down and across, in the order of the rows."""
+    wide = rows.assign(cell=cells).pivot(index=down, columns=across, values="cell")
+    wide = wide.reindex(columns=rows[across].unique()).reset_index()
+    return rows[down].drop_duplicates().merge(wide, on=down).fillna("").astype(str)
+
+
 @dataclass(frozen=True, eq=False)
 class Study:
     """The results of sweeps, and what was published."""
 
     results: Results
-    published: Published = field(default_factory=Published)
+    published: Published = Published()
     traces: Results | None = None
     """A sweep by networks that were trained on different traces, if there is one."""
     timed: Results | None = None
@@ -55,28 +76,16 @@ class Study:
 
     def curves_of(self, *groups: str) -> pd.DataFrame:
         """The curves of groups of problems."""
-        problems = [problem for name in groups for problem in self.groups.get(name, ())]
-        return self.curves[self.curves["panel"].isin(problems)]
-
-    @cached_property
-    def wins(self) -> pd.DataFrame:
-        """Of all pairs of methods, see `count_wins`."""
-        return count_wins(self.results)
+        return self.curves[self.curves["panel"].map(group_of).isin(groups)]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells of text; **double asterisks** emphasise one. Without a title, that of the contents."""
+    """Cells of text; **double asterisks** emphasise one."""
 
     name: str
+    title: str
     cells: pd.DataFrame
-    title: str = ""
-    words: Mapping[str, object] = field(default_factory=dict)
-
-    @property
-    def heading(self) -> str:
-        """The title with its gaps filled."""
-        return self.title or CONTENTS[TABLES[self.name]]["tables"][self.name].format(**self.words)
 
     @property
     def left(self) -> list[bool]:
@@ -89,7 +98,7 @@ class Table:
         rows = [self.cells.columns, *records(self.cells)]
         head, *body = ("| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in rows)
         sides = "|" + "".join("---|" if left else "---:|" for left in self.left)
-        return "\n".join([f"**{self.heading}**", "", head, sides, *body]) + "\n"
+        return "\n".join([f"**{self.title}**", "", head, sides, *body]) + "\n"
 
     def csv(self) -> str:
         """Comma-separated values, without asterisks."""
@@ -102,14 +111,10 @@ class Drawing:
     """A figure and its numbers."""
 
     name: str
+    caption: str
     figure: Figure
     data: pd.DataFrame
     digits: str = "%.6g"
-
-    @property
-    def caption(self) -> str:
-        """What it shows."""
-        return str(CONTENTS[FIGURES[self.name]]["figures"][self.name])
 
     @cached_property
     def svg(self) -> str:
@@ -121,27 +126,21 @@ class Drawing:
         return str(self.data.to_csv(index=False, float_format=self.digits, lineterminator="\n"))
 
 
+Part = Drawing | Table | str
+
+
 @dataclass(frozen=True)
 class Section:
-    """What the results have for a section of the contents."""
+    """A section by the name that `--only` takes, with the one sentence that says how to read it."""
 
     name: str
-    drawings: Sequence[Drawing] = ()
-    tables: Sequence[Table] = ()
-    notes: Sequence[str] = ()
-    words: Mapping[str, object] = field(default_factory=dict)
+    title: str
+    reading: str
+    make: Callable[[Study], Iterator[Part]]
 
-    @property
-    def title(self) -> str:
-        """For readers."""
-        return str(CONTENTS[self.name]["title"])
 
-    @property
-    def reading(self) -> str:
-        """The one sentence that says how to read it."""
-        return str(CONTENTS[self.name]["reading"]).format(**self.words)
-
-    @property
-    def empty(self) -> bool:
-        """Whether the results have nothing for it."""
-        return not self.drawings and not self.tables
+def section(
+    name: str, title: str, reading: str
+) -> Callable[[Callable[[Study], Iterator[Part]]], Section]:
+    """Make a section of a function that yields its parts."""
+    return lambda make: Section(name, title, reading, make)

@@ -6,10 +6,9 @@ alpha-PFN), `paper:fb-jes` (its fully Bayesian GP) and `paper:jes@uniform` (its 
 
 import math
 import re
-from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -18,73 +17,66 @@ from amortes.bench.report.names import canonical
 from amortes.errors import FileError
 from amortes.files import read_json
 
-CURVES = (
-    "synthetic_v1_inference_regret_appendix",
-    "lcbench_accuracy_v1_appendix",
-    "noise_ablation_hartmann_inference_regret",
-    "clustering_ablation_inference_regret",
-)
-SEEDS = 30  # behind each of these curves
-RANKS = ("hpob_ranking_appendix",)
-WINS = ("synthetic_v1_inference_regret_win_rate", "lcbench_v1_win_rate", "hpob_win_rate")
+FIGURES = {
+    "synthetic_v1_inference_regret_appendix": "curves",
+    "lcbench_accuracy_v1_appendix": "curves",
+    "noise_ablation_hartmann_inference_regret": "curves",
+    "clustering_ablation_inference_regret": "curves",
+    "hpob_ranking_appendix": "ranks",
+    "synthetic_v1_inference_regret_win_rate": "wins",
+    "lcbench_v1_win_rate": "wins",
+    "hpob_win_rate": "wins",
+}
+SEEDS = 30  # behind each of the curves
 MODELS = {"PFN": "paper:", "GP": "paper:fb-", "PFN_uniform": "paper:", "PFN_vs_GP": ""}
 
 
-@dataclass(frozen=True, eq=False)
-class Published:
+class Published(NamedTuple):
     """What the paper shows; everything is empty if it is not to be drawn."""
 
-    curves: pd.DataFrame = field(
-        default_factory=NO_CURVES.copy
-    )  # synthetic regret and LCBench accuracy
-    ranks: pd.DataFrame = field(default_factory=NO_CURVES.copy)  # by HPO-B space
-    wins: pd.DataFrame = field(
-        default_factory=NO_CURVES.copy
-    )  # alpha-PFN against GP, by acquisition
+    curves: pd.DataFrame = NO_CURVES  # synthetic regret and LCBench accuracy
+    ranks: pd.DataFrame = NO_CURVES  # by HPO-B space
+    wins: pd.DataFrame = NO_CURVES  # alpha-PFN against GP, by acquisition
+
+    @property
+    def by_default(self) -> pd.DataFrame:
+        """The curves without those of the trace ablation."""
+        return self.curves[~self.curves["method"].str.contains("@")]
 
 
 def load_published(path: Path | None = None) -> Published:
-    """Read a file of published curves; without a path, the one that comes with the package."""
+    """Read a file of published curves; without a path, the one that comes with the package.
+
+    {figure: {title of a panel: {method: {"mean": [...], "sem": [...], "iter": [...]}}}}, where
+    standard errors may be missing, and iterations that count from 1.
+    """
     if path is None:
         with as_file(files("amortes.bench") / "data" / "paper-curves.json") as shipped:
             return load_published(shipped)
-    figures = read_json(path)
-    if not isinstance(figures, dict):
-        raise FileError(f"{path} is not a file of published curves: it has no names of figures.")
-    figures = {name.removesuffix("_crc"): panels for name, panels in figures.items()}
-    if not figures.keys() & {*CURVES, *RANKS, *WINS}:
-        raise FileError(f"{path} has none of the figures {', '.join((*CURVES, *RANKS, *WINS))}.")
-
-    def merged(names: tuple[str, ...], samples: float = math.nan) -> pd.DataFrame:
-        curves = {}
-        for name in names:
-            for title, methods in figures.get(name, {}).items():
-                panel = _problem(title, name)
-                for method, curve in methods.items():
-                    if not isinstance(curve, dict) or "mean" not in curve:
-                        raise FileError(
-                            f"{path}: the curve of {method} in panel {title!r} of {name} has no "
-                            "`mean`."
-                        )
-                    key = panel, _method(method)
-                    curves[key] = read_curve(*key, curve, samples)
-        return pd.concat(curves.values(), ignore_index=True) if curves else NO_CURVES
-
-    return Published(merged(CURVES, SEEDS), merged(RANKS), merged(WINS))
-
-
-def read_curve(panel: str, method: str, curve: dict[str, Any], samples: float) -> pd.DataFrame:
-    """From {"mean": [...], "sem": [...], "iter": [...]}; iterations count from 1 if not given."""
-    mean = curve["mean"]
-    return pd.DataFrame(
-        {
-            "panel": panel,
-            "method": method,
-            "iteration": curve.get("iter", range(1, len(mean) + 1)),
-            "mean": pd.Series(mean, dtype=float),
-            "standard_error": pd.Series(curve.get("sem", [math.nan] * len(mean)), dtype=float),
-            "samples": float(samples),
-        }
+    file = read_json(path)
+    named = file.items() if isinstance(file, dict) else ()
+    figures = {name.removesuffix("_crc"): panels for name, panels in named}
+    if not figures.keys() & FIGURES.keys():
+        raise FileError(f"{path} has none of the figures {', '.join(FIGURES)}.")
+    found: dict[str, dict[tuple[str, str], pd.DataFrame]] = {"curves": {}, "ranks": {}, "wins": {}}
+    for figure, kind in FIGURES.items():
+        for title, methods in figures.get(figure, {}).items():
+            panel = _problem(title, figure)
+            for method, curve in methods.items():
+                if not isinstance(curve, dict) or "mean" not in curve:
+                    where = f"{method} in panel {title!r} of {figure}"
+                    raise FileError(f"{path}: the curve of {where} has no `mean`.")
+                columns = {
+                    "panel": panel,
+                    "method": _method(method),
+                    "iteration": curve.get("iter", range(1, len(curve["mean"]) + 1)),
+                    "mean": curve["mean"],
+                    "standard_error": curve.get("sem", math.nan),
+                    "samples": float(SEEDS) if kind == "curves" else math.nan,
+                }
+                found[kind][panel, method] = pd.DataFrame(columns)
+    return Published(
+        **{kind: pd.concat(one.values(), ignore_index=True) for kind, one in found.items() if one}
     )
 
 

@@ -1,14 +1,11 @@
 """Reading results: a row for each problem, method, seed and iteration."""
 
-import contextlib
-import csv
-import gzip
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,18 +17,14 @@ from amortes.bench.report.names import (
     order_problems,
     panel_of,
 )
-from amortes.bench.report.text import counted
 from amortes.errors import FileError
 from amortes.files import read_json
 
 NEEDED = ("problem", "d", "method", "seed", "iteration", "value", "regret")
 SECONDS = ("fit_seconds", "search_seconds", "recommend_seconds")
-OPTIONAL = (
-    *("noise_sd", *SECONDS, "threads", "version", "commit", "weights"),
-    *("simple_value", "simple_regret"),
-)
+TEXT = ("threads", "version", "commit", "weights")
+OPTIONAL = ("noise_sd", *SECONDS, *TEXT, "simple_value", "simple_regret")
 RUN = ["problem", "method", "seed"]
-TEXT = ["threads", "version", "commit", "weights"]
 WHOLE = ("d", "seed", "iteration")
 NUMBERS = (*WHOLE, "value", "regret", "noise_sd", *SECONDS, "simple_value", "simple_regret")
 FLOOR = 1e-10
@@ -46,19 +39,15 @@ class Results:
     """As `arrange` makes them."""
     environments: Sequence[Any] = ()
     """What each sweep says about its machine."""
-    versions: Sequence[str] = ()
-    commits: Sequence[str] = ()
-    weights: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Digests of the weights of a method; empty strings where they were not recorded."""
     failures: Sequence[str] = ()
     """Runs that failed, each with the last line of its traceback."""
     notes: Sequence[str] = ()
-    """What was odd about the file."""
+    """What was odd about the files."""
 
     @cached_property
     def problems(self) -> list[str]:
         """In the order of the report."""
-        return list(dict.fromkeys(self.rows["problem"]))
+        return order_problems(self.rows["problem"])
 
     @cached_property
     def methods(self) -> list[str]:
@@ -68,18 +57,20 @@ class Results:
     @cached_property
     def runs(self) -> pd.DataFrame:
         """The last row of every run, by problem, method and seed."""
-        return (
-            self.rows.groupby(RUN, sort=False, as_index=False)
-            .tail(1)
-            .sort_values(RUN, key=_in_order(self.problems, self.methods))
-        )
+        return self.rows.groupby(RUN).tail(1).sort_values(RUN, key=in_order)
 
     @cached_property
-    def scores(self) -> pd.DataFrame:
-        """What comparisons go by, higher is better: methods across; problem, seed and n down."""
-        return self.rows.pivot(
-            index=["problem", "seed", "iteration"], columns="method", values="score"
-        )
+    def weights(self) -> dict[str, list[str]]:
+        """Digests of the weights of a method; empty strings where they were not recorded."""
+        digests = self.rows.groupby("method")["weights"].unique()
+        found = {method: sorted(digests[method]) for method in self.methods}
+        return {method: digests for method, digests in found.items() if digests != [""]}
+
+
+def in_order(column: "pd.Series[Any]") -> "pd.Series[Any]":
+    """A key to sort rows by: problems and methods as in the report, all else as it is."""
+    order = {"problem": order_problems, "method": order_methods}.get(str(column.name))
+    return column if order is None else column.map({x: i for i, x in enumerate(order(column))})
 
 
 def arrange(rows: pd.DataFrame) -> pd.DataFrame:
@@ -89,10 +80,9 @@ def arrange(rows: pd.DataFrame) -> pd.DataFrame:
     score    higher is better: the value, or minus the regret if a run has no values
     metric   what curves show: log10 of the floored regret, or the value
     """
-    order = _in_order(order_problems(rows["problem"]), order_methods(rows["method"]))
-    rows = rows.sort_values(["problem", "method", "iteration", "seed"], key=order)
+    rows = rows.sort_values(["problem", "method", "iteration", "seed"], key=in_order)
     rows = rows.assign(**{name: np.nan for name in OPTIONAL if name not in rows})
-    rows[TEXT] = rows[TEXT].astype(object).fillna("")
+    rows[[*TEXT]] = rows[[*TEXT]].astype(object).fillna("")
     valued = rows.groupby(RUN)["value"].transform("count") > 0
     by_regret = rows["problem"].map(metric_of) == "regret"
     log_regret = np.log10(rows["regret"].clip(lower=FLOOR))
@@ -111,44 +101,21 @@ def load_results(*sources: Path) -> Results:
     """
     rows, replaced = combined(sources, _read_numbers)
     known = rows[["value", "regret"]].notna().any(axis=1)
-    notes = []
-    if not known.all():
-        notes.append(f"{(~known).sum()} rows have neither value nor regret and are left out.")
     rows = rows[known].assign(problem=rows["problem"].map(canonical))
-    distinct = rows.drop_duplicates([*RUN, "iteration"], keep="last")
-    if len(distinct) < len(rows):
-        repeated = len(rows) - len(distinct)
-        notes.append(f"{repeated} rows repeat an iteration of a run; the last one counts.")
-    if replaced:
-        notes.append(
-            f"Replaced by what a later sweep has of the same problem, method and seed: "
-            f"{counted(replaced, 'run')}."
-        )
-    distinct = arrange(distinct)
-    digests = {
-        method: sorted(set(distinct["weights"][distinct["method"] == method]))
-        for method in order_methods(distinct["method"])
+    repeated = rows.duplicated([*RUN, "iteration"], keep="last")
+    odd = {
+        "Rows without value and regret, which are left out": (~known).sum(),
+        "Rows that repeat an iteration of a run, of which the last counts": repeated.sum(),
+        "Runs replaced by those of a later sweep with the same problem, method and seed": replaced,
     }
-    digests = {method: found for method, found in digests.items() if found != [""]}
-    for method, found in digests.items():
-        if len(found) > 1:
-            listed = ", ".join(digest or "not recorded" for digest in found)
-            notes.append(f"{method}: its runs were made with different weights ({listed}).")
     folders = dict.fromkeys(_table(source).parent.resolve() for source in sources)
+    described = [folder / "environment.json" for folder in folders]
+    failed = [path for folder in folders for path in sorted(folder.glob("failures/*.txt"))]
     return Results(
-        rows=distinct,
-        environments=[
-            read_json(path) for folder in folders if (path := folder / "environment.json").is_file()
-        ],
-        versions=sorted(set(distinct["version"]) - {""}),
-        commits=sorted(set(distinct["commit"]) - {""}),
-        weights=digests,
-        failures=[
-            _failure(file)
-            for folder in folders
-            for file in sorted((folder / "failures").glob("*.txt"))
-        ],
-        notes=notes,
+        arrange(rows[~repeated]),
+        environments=[read_json(path) for path in described if path.is_file()],
+        failures=[_failure(path) for path in failed],
+        notes=[f"{what}: {count}." for what, count in odd.items() if count],
     )
 
 
@@ -169,23 +136,24 @@ def combined(
 
 
 def read_text(path: Path) -> pd.DataFrame:
-    """The columns of a file of results that reports use, as text."""
-    with _opened(path) as file:
-        header = next(csv.reader(file), [])
-        if missing := [name for name in NEEDED if name not in header]:
-            raise FileError(
-                f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(header)}. "
-                "Is it a results file of `amortes bench run`?"
-            )
-        try:
-            rows = pd.read_csv(
-                file, names=header, dtype=str, keep_default_na=False, skip_blank_lines=False
-            )
-        except pd.errors.ParserError as error:
-            raise FileError(f"{path} is damaged: {error}.") from error
+    """The columns of a file of results, compressed or not, that reports use, as text."""
+    try:
+        rows = pd.read_csv(path, dtype=str, keep_default_na=False, skip_blank_lines=False)
+    except FileNotFoundError as error:
+        raise FileError(
+            f"{path} does not exist. Give the folder that `amortes bench run` wrote, or its "
+            "results.csv."
+        ) from error
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        raise FileError(f"{path} is damaged: {error}.") from error
+    if missing := [name for name in NEEDED if name not in rows]:
+        raise FileError(
+            f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(map(str, rows))}. "
+            "Is it a results file of `amortes bench run`?"
+        )
     if rows.empty:
         raise FileError(f"{path} has no results: there is nothing below its header.")
-    return rows[[name for name in (*NEEDED, *OPTIONAL) if name in header]]
+    return rows[[name for name in (*NEEDED, *OPTIONAL) if name in rows]]
 
 
 def as_numbers(path: Path, rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
@@ -210,22 +178,6 @@ def _read_numbers(path: Path) -> pd.DataFrame:
     return rows
 
 
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[TextIO]:
-    """A file of results, compressed or not, to read."""
-    if not path.is_file():
-        raise FileError(
-            f"{path} does not exist. Give the folder that `amortes bench run` wrote, or its "
-            "results.csv."
-        )
-    opened = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opened(path, "rt", newline="", encoding="utf-8") as file:
-            yield cast(TextIO, file)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise FileError(f"{path} is damaged: {error}.") from error
-
-
 def _table(source: Path) -> Path:
     return source / "results.csv" if source.is_dir() else source
 
@@ -234,12 +186,3 @@ def _failure(path: Path) -> str:
     """The run and the last line of its traceback."""
     lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return f"{lines[0]}: {lines[-1]}" if lines else path.stem
-
-
-def _in_order(
-    problems: Sequence[str], methods: Sequence[str]
-) -> Callable[["pd.Series[Any]"], "pd.Series[Any]"]:
-    """A key to sort by: problems and methods by their places, all else as it is."""
-    places = {name: {x: i for i, x in enumerate(names)}
-              for name, names in (("problem", problems), ("method", methods))}  # fmt: skip
-    return lambda column: column.map(places[column.name]) if column.name in places else column

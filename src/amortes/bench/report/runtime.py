@@ -5,15 +5,23 @@ tasks, seeds and iterations that both have, since everything gets slower with mo
 recommendation is only needed for the protocol's regret and is not part of the total.
 """
 
-import math
-from typing import Any
+from collections.abc import Iterator
 
+import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
-from amortes.bench.report.comparison_figures import draw_runtime
-from amortes.bench.report.names import panel_label, parse_method, same_acquisition, versus
-from amortes.bench.report.parts import Drawing, Section, Study, Table
-from amortes.bench.report.results import SECONDS, Results
+from amortes.bench.report.names import (
+    label_of,
+    panel_label,
+    parse_method,
+    same_acquisition,
+    versus,
+)
+from amortes.bench.report.parts import Drawing, Part, Study, Table, section, spread
+from amortes.bench.report.results import SECONDS, Results, in_order
+from amortes.bench.report.style import LIGHT, look, rows_of_dots, tidy
 from amortes.bench.report.text import seconds, times
 
 STEP = ["problem", "seed", "iteration"]
@@ -32,81 +40,97 @@ def mean_times(rows: pd.DataFrame) -> pd.DataFrame:
     groups = rows.groupby(["method", "panel"], sort=False)
     found = groups[["fit", "search", "recommend", "total"]].mean()
     found = found.assign(iterations=groups.size()).reset_index()
-    return found[found["total"] > 0]
+    return found[found["total"] > 0].sort_values("method", key=in_order, kind="stable")
 
 
 def speed_ups(rows: pd.DataFrame) -> pd.DataFrame:
     """Each panel and acquisition of ours against the GPs, and against MAP GP + LogEI.
 
-    Columns panel, ours, theirs, model, iteration (the last), factor, and fit, search and total of
-    both, with `_ours` and `_theirs`.
+    Columns panel, ours, theirs, iteration (the last), factor, and fit, search and total of both,
+    with `_ours` and `_theirs`.
     """
+    sides = [f"{part}_{side}" for side in ("ours", "theirs") for part in PARTS]
     found = []
     for panel, here in rows.groupby("panel", sort=False):
-        there = list(dict.fromkeys(here["method"]))
-        for ours in filter(lambda name: parse_method(name).is_ours, there):
-            rivals = [same_acquisition(there, parse_method(ours), model) for model in ("fb", "map")]
+        there = here["method"].unique()
+        steps = {name: here.loc[here["method"] == name, [*STEP, *PARTS]] for name in there}
+        for ours in [name for name in there if parse_method(name).is_ours]:
+            rivals = [same_acquisition(there, ours, model) for model in ("fb", "map")]
             for theirs in dict.fromkeys([*rivals, "map-logei"]):
-                ours_rows, their_rows = (
-                    here.loc[here["method"] == name, [*STEP, *PARTS]] for name in (ours, theirs)
-                )
-                both = ours_rows.merge(their_rows, on=STEP, suffixes=("_ours", "_theirs"))
-                if len(both) and both["total_ours"].sum() > 0:
-                    model = parse_method(str(theirs)).model
-                    facts: dict[str, Any] = {"panel": panel, "ours": ours, "theirs": theirs}
-                    facts |= {"model": model, "iteration": both["iteration"].max()}
-                    found.append(facts | dict(both.drop(columns=STEP).mean()))
-    sides = [f"{part}_{side}" for side in ("ours", "theirs") for part in PARTS]
-    every = pd.DataFrame(found, columns=["panel", "ours", "theirs", "model", "iteration", *sides])
+                if theirs is None or theirs not in steps:
+                    continue
+                both = steps[ours].merge(steps[theirs], on=STEP, suffixes=("_ours", "_theirs"))
+                if both["total_ours"].sum() > 0:
+                    means = both[sides].mean()
+                    found.append([panel, ours, theirs, both["iteration"].max(), *means])
+    every = pd.DataFrame(found, columns=["panel", "ours", "theirs", "iteration", *sides])
     return every.assign(factor=every["total_theirs"] / every["total_ours"])
 
 
-def runtime_section(study: Study) -> Section:
-    """Seconds per iteration."""
+@section(
+    "runtime",
+    "Runtime",
+    "Seconds per iteration, averaged over iterations and seeds: fit is from new data to a model, "
+    "search is maximising the acquisition, total is their sum, and the speed-up divides totals "
+    "over the iterations of runs that both methods have.",
+)
+def runtime(study: Study) -> Iterator[Part]:
+    """Seconds of each method, and how much faster ours is."""
     results = study.timed or study.results
     rows = timed_rows(results)
     found = mean_times(rows)
     if found.empty:
-        return Section("runtime", notes=["Nothing was timed."])
-    order = {name: place for place, name in enumerate(results.methods)}
-    found = found.sort_values("method", key=lambda names: names.map(order), kind="stable")
+        yield "Nothing was timed."
+        return
+    caption = "A dot for each problem (or HPO-B space); the axis is logarithmic."
+    yield Drawing("runtime", caption, draw_runtime(found), found)
     ups = speed_ups(rows)
-    tables = [_factor_table(ups), _speed_table(ups)] if len(ups) else []
-    drawing = Drawing("runtime", draw_runtime(found), found)
-    return Section("runtime", [drawing], tables, _thread_notes(results))
-
-
-def _factor_table(found: pd.DataFrame) -> Table:
-    """Problems down; across, our acquisitions against the models that have the same."""
-    factors = found.set_index(["panel", "ours", "theirs"])["factor"].to_dict()
-    columns = {"problem": [panel_label(name) for name in dict.fromkeys(found["panel"])]}
-    for pair in dict.fromkeys(zip(found["ours"], found["theirs"], strict=True)):
-        cells = [factors.get((name, *pair), math.nan) for name in dict.fromkeys(found["panel"])]
-        columns[versus(*pair)] = [times(factor) for factor in cells]
-    return Table("speed-up", pd.DataFrame(columns))
-
-
-def _speed_table(found: pd.DataFrame) -> Table:
-    cells = {
-        "problem": found["panel"].map(panel_label),
-        "acquisition": found["ours"].map(lambda name: parse_method(name).short),
-        "rival": found["theirs"].map(lambda name: parse_method(name).label),
-        "n up to": found["iteration"].astype(str),
-    }
-    for side, whose in (("ours", "our"), ("theirs", "rival's")):
-        for part in PARTS:
-            cells[f"{whose} {part} (s)"] = found[f"{part}_{side}"].map(seconds)
-    cells["speed-up"] = found["factor"].map(times)
-    return Table("runtime-table", pd.DataFrame(cells))
-
-
-def _thread_notes(results: Results) -> list[str]:
+    if len(ups):
+        ups = ups.assign(problem=ups["panel"].map(panel_label), up=ups["factor"].map(times))
+        pairs = [versus(*pair) for pair in zip(ups["ours"], ups["theirs"], strict=True)]
+        title = "Speed-up: how many times faster ours suggests a point (fit + search)"
+        wide = spread(ups.assign(pair=pairs), ["problem"], "pair", list(ups["up"]))
+        yield Table("speed-up", title, wide)
+        title = "Seconds per iteration: ours, the rival's, and how many times faster ours is"
+        yield Table("runtime-table", title, _speed_table(ups))
     runs = results.runs.assign(threads=results.runs["threads"].replace("", "unknown"))
     methods = runs.groupby("threads")["method"].unique()
     if len(methods) == 1:
-        return [f"Threads per run: {methods.index[0]}."]
-    listed = "; ".join(f"{n}: {', '.join(sorted(names))}" for n, names in methods.items())
-    return [
-        "Runs used different numbers of threads, so times are not comparable between them: "
-        f"{listed}."
-    ]
+        yield f"Threads per run: {methods.index[0]}."
+    else:
+        listed = "; ".join(f"{n}: {', '.join(sorted(names))}" for n, names in methods.items())
+        yield (
+            "Runs used different numbers of threads, so times are not comparable between them: "
+            f"{listed}."
+        )
+
+
+def _speed_table(ups: pd.DataFrame) -> pd.DataFrame:
+    cells = {
+        "problem": ups["problem"],
+        "acquisition": ups["ours"].map(lambda name: parse_method(name).short),
+        "rival": ups["theirs"].map(label_of),
+        "n up to": ups["iteration"].astype(str),
+    }
+    for side, whose in (("ours", "our"), ("theirs", "rival's")):
+        for part in PARTS:
+            cells[f"{whose} {part} (s)"] = ups[f"{part}_{side}"].map(seconds)
+    return pd.DataFrame(cells | {"speed-up": ups["up"]})
+
+
+def draw_runtime(found: pd.DataFrame) -> Figure:
+    """Seconds from new data to a suggestion: a row per method, a dot per panel, on a log axis."""
+    totals = found.groupby("method", sort=False)["total"]
+    typical = totals.agg(lambda total: np.exp(np.log(total).mean())).sort_values(kind="stable")
+    figure, (ax,) = rows_of_dots([*map(label_of, typical.index)], width=9.0)
+    for row, (method, mean) in enumerate(typical.items()):
+        colour, total = look(str(method))["color"], totals.get_group(method)
+        ax.plot(total, [row] * len(total), "o", color=colour, alpha=0.35, ms=5, mew=0)
+        ax.plot(mean, row, "|", color=colour, ms=16, mew=2.5)
+        text = ax.annotate(f"{seconds(mean)} s", (1.01, row), xycoords=("axes fraction", "data"))
+        text.set(va="center", fontsize=8, color=LIGHT["ink"])
+    ax.set_xscale("log")
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.set_xlabel("seconds per suggestion (fit + search); bar and number: geometric mean")
+    tidy(ax)
+    return figure

@@ -6,32 +6,35 @@ Better or worse is what a t-test calls different, two-sided at 95%: |t| beyond t
 Student's t. All else is level.
 
 Methods run here share initial points and noise with ours, seed by seed. They are compared on the
-seeds that both have, by a paired test: the error is that of the differences, one for each seed, and
-the quantile 2.3 with ten seeds and 4.3 with three. Published curves come from other seeds and
-machines. There all our seeds count, and Welch's test takes the two sides as independent.
+seeds that both have, by a paired test: the error is that of the n differences, with n - 1 degrees
+of freedom, and the quantile 2.3 with ten seeds and 4.3 with three. Published curves come from other
+seeds and machines. There all our seeds count, and Welch's test (1947, Biometrika 34, 28-35) takes
+the two sides as independent.
 
 Ours may beat a published curve for reasons that have nothing to do with its network. So families of
 problems are counted apart, and a plain GP that was run here stands beside the same curves.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
-from scipy.stats import sem
+from scipy import stats
 
 from amortes.bench.report.names import (
     GROUPS,
     MODELS,
+    facts,
     group_of,
+    label_of,
     metric_of,
     panel_label,
     parse_method,
     same_acquisition,
 )
-from amortes.bench.report.parts import Section, Study, Table, records
-from amortes.bench.report.statistics import student, welch
+from amortes.bench.report.parts import Part, Study, Table, records, section
 from amortes.bench.report.text import with_error
 
 COMPARED = ("synthetic", "noise", "lcbench")
@@ -41,86 +44,54 @@ BASELINE = "map-logei"
 PAIRED = "a paired t-test over common seeds"
 WELCH = "Welch's t-test over seeds"
 RULE = f"{PAIRED} (methods run here) or {WELCH} (published curves), two-sided at 95%"
-VERDICTS = ("better", "level", "worse")
-STANDING = [
-    *("problem", "group", "ours", "theirs", "model", "iteration", "seeds", "our_mean"),
-    *("our_error", "their_mean", "their_error", "gain", "error", "clear", "verdict"),
-]
+NUMBERS = ["our_mean", "our_error", "their_mean", "their_error", "error", "freedom"]
 
 
-def standings(study: Study) -> pd.DataFrame:
-    """All comparisons of ours that the results and the published curves allow.
+def standings(study: Study, chosen: Sequence[str] | None = None) -> pd.DataFrame:
+    """All comparisons of ours (or these methods) that results and published curves allow.
 
     Each is after as many observations as both sides have. `gain` is positive if ours is better, in
     units of the metric, `error` its standard error, `clear` the |t| above which means count as
     different; the verdict is better, level or worse, or unknown with a single seed.
     """
-    return _standings(study, lambda name: parse_method(name).is_ours, (*HERE, *PUBLISHED))
+    found, published = [], study.published.curves
+    if chosen is None:
+        chosen = [name for name in study.results.methods if parse_method(name).is_ours]
+    for problem in study.curves_of(*COMPARED)["panel"].unique():
+        here = study.curves["method"][study.curves["panel"] == problem].unique()
+        names = [*here, *published["method"][published["panel"] == problem].unique()]
+        for ours in filter(chosen.__contains__, here):
+            for model in (*HERE, *PUBLISHED):
+                theirs = same_acquisition(names, ours, model)
+                compare = _paired if model in HERE else _independent
+                if theirs and (numbers := compare(study, problem, ours, theirs)):
+                    found.append([problem, group_of(problem), model, ours, theirs, *numbers])
+    columns = ["problem", "group", "model", "ours", "theirs", "iteration", "seeds", *NUMBERS]
+    every = pd.DataFrame(found, columns=columns).astype(dict.fromkeys(NUMBERS, float))
+    lower = every["problem"].map(metric_of) == "regret"
+    gain = (every["our_mean"] - every["their_mean"]) * np.where(lower, -1.0, 1.0)
+    clear = pd.Series(stats.t.ppf(0.975, every["freedom"]), every.index)
+    least = clear * every["error"]  # zero if all seeds agree: any gain is clear then
+    cases = [gain.isna() | least.isna(), gain.abs() <= least, gain > 0]
+    verdict = np.select(cases, ["unknown", "level", "better"], "worse")
+    return every.assign(gain=gain, clear=clear, verdict=verdict)
 
 
-def tallies(study: Study) -> pd.DataFrame:
-    """Counts `better : level : worse` for each rival and group, where there is something to count.
-
-    `ours` is with all acquisitions, `ei` those with EI or LogEI, `baseline` that of BASELINE beside
-    a published EI; empty if there are none.
-    """
-    ours = standings(study)
-    baseline = _standings(study, BASELINE.__eq__, PUBLISHED)
-    is_ei = ours["ours"].map(lambda name: parse_method(name).column == "ei").astype(bool)
-    rows = []
-    for model in (*HERE, *PUBLISHED):
-        for group in COMPARED:
-            counts = [
-                _count(found[(found["model"] == model) & (found["group"] == group)])
-                for found in (ours, ours[is_ei], baseline)
-            ]
-            if counts[0]:
-                rows.append([model, group, PAIRED if model in HERE else WELCH, *counts])
-    return pd.DataFrame(rows, columns=["model", "group", "test", "ours", "ei", "baseline"])
-
-
-def _count(found: pd.DataFrame) -> str:
-    counts = found["verdict"].value_counts()
-    return " : ".join(str(counts.get(verdict, 0)) for verdict in VERDICTS) if len(found) else ""
-
-
-def _standings(study: Study, chosen: Callable[[str], bool], models: Sequence[str]) -> pd.DataFrame:
-    """Each chosen method beside each model with its acquisition."""
-    found = []
-    published = study.published.curves
-    for problem, here in study.curves_of(*COMPARED).groupby("panel", sort=False)["method"]:
-        names = [*here.unique(), *published["method"][published["panel"] == problem].unique()]
-        for ours in filter(chosen, here.unique()):
-            for model in models:
-                theirs = same_acquisition(names, parse_method(ours), model)
-                if theirs is not None:
-                    compare = _paired if model in HERE else _independent
-                    found.append(compare(study, str(problem), ours, theirs))
-    return pd.DataFrame([one for one in found if one is not None], columns=STANDING)
-
-
-def _paired(study: Study, problem: str, ours: str, theirs: str) -> dict[str, Any] | None:
+def _paired(study: Study, problem: str, ours: str, theirs: str) -> list[Any] | None:
     """On the seeds that both have, after as many observations as all of these runs have."""
     rows = study.results.rows
     rows = rows[(rows["problem"] == problem) & rows["method"].isin([ours, theirs])]
-    wide = rows.pivot(index="iteration", columns=["method", "seed"], values="metric")
-    common = wide[ours].columns.intersection(wide[theirs].columns)
-    both = wide[[(method, seed) for method in (ours, theirs) for seed in common]].dropna()
-    if both.empty or common.empty:
+    rows = rows[rows.groupby("seed")["method"].transform("nunique") == 2]
+    wide = rows.pivot(index="iteration", columns=["seed", "method"], values="metric").dropna()
+    if wide.empty:
         return None
-    last = both.iloc[-1].unstack("seed")
-    a, b = last.loc[ours], last.loc[theirs]
-    sides = (a.mean(), a.sem(), b.mean(), b.sem())
-    difference = (a - b).to_numpy(float)
-    return _standing(
-        (problem, ours, theirs, both.index[-1], len(common), *sides),
-        float(difference.mean()),
-        float(sem(difference)) if len(common) > 1 else math.nan,
-        student(len(common) - 1),
-    )
+    last = wide.iloc[-1].unstack("method")
+    a, b = last[ours], last[theirs]
+    sides = [a.mean(), a.sem(), b.mean(), b.sem()]
+    return [wide.index[-1], len(last), *sides, (a - b).sem(), len(last) - 1]
 
 
-def _independent(study: Study, problem: str, ours: str, theirs: str) -> dict[str, Any] | None:
+def _independent(study: Study, problem: str, ours: str, theirs: str) -> list[Any] | None:
     """With all our seeds, at the last iteration that both curves have."""
     (a, b) = (
         curves[(curves["panel"] == problem) & (curves["method"] == method)].set_index("iteration")
@@ -130,73 +101,98 @@ def _independent(study: Study, problem: str, ours: str, theirs: str) -> dict[str
     if common.empty:
         return None
     columns = ["mean", "standard_error", "samples"]
-    (our, our_error, seeds), (their, their_error, count) = (
+    (our, our_error, n), (their, their_error, m) = (
         side.loc[common.max(), columns].tolist() for side in (a, b)
     )
-    return _standing(
-        (problem, ours, theirs, common.max(), seeds, our, our_error, their, their_error),
-        our - their,
-        math.hypot(our_error, their_error),
-        welch((our_error, their_error), (seeds, count)),
-    )
+    freedom = welch_freedom((our_error, their_error), (n, m))
+    error = math.hypot(our_error, their_error)
+    return [common.max(), n, our, our_error, their, their_error, error, freedom]
 
 
-def _standing(
-    facts: Sequence[Any], difference: float, error: float, clear: float
-) -> dict[str, Any]:
-    problem, _, theirs, *_ = facts
-    gain = -difference if metric_of(problem) == "regret" else difference
-    least = clear * error  # zero if all seeds agree: any gain is clear then
-    if math.isnan(gain) or math.isnan(least):
-        verdict = "unknown"
-    else:
-        verdict = "level" if abs(gain) <= least else ("better" if gain > 0 else "worse")
-    names = [name for name in STANDING[:11] if name not in ("group", "model")]
-    return dict(zip(names, facts, strict=True)) | {
-        "group": group_of(problem),
-        "model": parse_method(theirs).model,
-        "gain": gain,
-        "error": error,
-        "clear": clear,
-        "verdict": verdict,
+def welch_freedom(errors: tuple[float, float], counts: tuple[float, float]) -> float:
+    """Degrees of freedom of a difference of means with these standard errors and sample sizes.
+
+    NaN if they cannot be known, as with a single sample.
+    """
+    if not min(counts) > 1 or not max(errors) > 0:  # written so that NaN fails
+        return math.nan
+    a, b = (error**2 for error in errors)
+    return (a + b) ** 2 / (a**2 / (counts[0] - 1) + b**2 / (counts[1] - 1))
+
+
+def tallies(study: Study) -> pd.DataFrame:
+    """Counts `better : level : worse` for each rival and group, where there is something to count.
+
+    `ours` is with all acquisitions, `ei` those with EI or LogEI, `baseline` that of BASELINE beside
+    a published EI; empty if there are none.
+    """
+    ours, baseline = standings(study), standings(study, [BASELINE])
+    counted = {
+        "ours": ours,
+        "ei": ours[facts(ours["ours"])["column"] == "ei"],
+        "baseline": baseline[baseline["model"].isin(PUBLISHED)],
     }
+    keys = ["model", "group"]
+    order = pd.MultiIndex.from_product([(*HERE, *PUBLISHED), COMPARED], names=keys)
+    counts = {name: found.groupby(keys)["verdict"].agg(_count) for name, found in counted.items()}
+    every = pd.DataFrame(counts, order).dropna(subset="ours").fillna("").reset_index()
+    every.insert(2, "test", np.where(every["model"].isin(HERE), PAIRED, WELCH))
+    return every
 
 
-def standings_section(study: Study) -> Section:
-    """Problem by problem beside GPs and the paper, and the counts."""
+def _count(verdicts: "pd.Series[str]") -> str:
+    return " : ".join(str((verdicts == name).sum()) for name in ("better", "level", "worse"))
+
+
+@section(
+    "standings",
+    "Problem by problem",
+    "Each row compares one acquisition on our network with the same one on another model at the "
+    "last iteration both have; a positive gain is in our favour, and the verdict is level unless "
+    f"the means differ by {RULE}.",
+)
+def standings_section(study: Study) -> Iterator[Part]:
+    """The counts, and problem by problem beside GPs and the paper."""
     found, counts = standings(study), tallies(study)
-    baseline = parse_method(BASELINE).label
-    counts = counts.assign(model=counts["model"].map(MODELS), group=counts["group"].map(GROUPS))
-    counts.columns = pd.Index(
-        ["rival", "problems", "test", "ours", "of these, EI or LogEI", f"{baseline} run here"]
+    baseline = label_of(BASELINE)
+    if len(counts):
+        counts = counts.assign(model=counts["model"].map(MODELS), group=counts["group"].map(GROUPS))
+        counts.columns = pd.Index(
+            ["rival", "problems", "test", "ours", "of these, EI or LogEI", f"{baseline} run here"]
+        )
+        title = (
+            "Better : level : worse than the same acquisition on other models, counting problems "
+            f"and acquisitions; for comparison, {baseline} run here beside published EI"
+        )
+        yield Table("standings-counts", title, counts)
+    else:
+        yield "Nothing to compare with."
+    what = (
+        "log10 inference regret, or accuracy (%) on LCBench, after n observations, mean and gain ± "
+        "standard error"
     )
-    tables = [
-        Table("standings-counts", counts, words={"baseline": baseline}),
-        _standings_table("common-seeds", found[found["model"].isin(HERE)]),
-        _standings_table("standings", found[found["model"].isin(PUBLISHED)]),
-    ]
-    return Section(
-        "standings",
-        tables=[table for table in tables if len(table.cells)],
-        notes=[] if len(found) else ["Nothing to compare with."],
-        words={"rule": RULE},
-    )
+    seeds = "on the seeds that both have, with paired gains"
+    if len(here := found[found["model"].isin(HERE)]):
+        title = f"Ours beside GPs run here, {seeds}: {what}"
+        yield Table("common-seeds", title, _standings_table(here))
+    if len(published := found[found["model"].isin(PUBLISHED)]):
+        title = f"Ours beside published curves: {what}"
+        yield Table("standings", title, _standings_table(published))
 
 
-def _standings_table(name: str, found: pd.DataFrame) -> Table:
+def _standings_table(found: pd.DataFrame) -> pd.DataFrame:
     rows = [
-        [
-            panel_label(one.problem),
-            parse_method(one.ours).short,
-            MODELS[one.model],
-            str(one.iteration),
-            f"{one.seeds:.0f}",
-            with_error(one.our_mean, one.our_error),
-            with_error(one.their_mean, one.their_error),
-            ("+" if one.gain >= 0 else "") + with_error(one.gain, one.error),
-            one.verdict,
-        ]
+        {
+            "problem": panel_label(one.problem),
+            "acquisition": parse_method(one.ours).short,
+            "rival": MODELS[one.model],
+            "n": str(one.iteration),
+            "our seeds": f"{one.seeds:.0f}",
+            "ours": with_error(one.our_mean, one.our_error),
+            "rival's": with_error(one.their_mean, one.their_error),
+            "gain": ("+" if one.gain >= 0 else "") + with_error(one.gain, one.error),
+            "verdict": one.verdict,
+        }
         for one in records(found)
     ]
-    columns = ["problem", "acquisition", "rival", "n", "our seeds", "ours", "rival's", "gain"]
-    return Table(name, pd.DataFrame(rows, columns=[*columns, "verdict"]))
+    return pd.DataFrame(rows)

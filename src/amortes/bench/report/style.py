@@ -7,7 +7,7 @@ lines were measured here, dashed ones are published. Colours are after Okabe & I
 
 import io
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import markupsafe
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from amortes.bench.methods.registry import METHODS
 from amortes.bench.report.names import parse_method
@@ -40,104 +41,84 @@ COLOURS = {
 """Name: on white, on black. The page defines a CSS variable for each."""
 LIGHT = {name: light for name, (light, _) in COLOURS.items()}
 OURS = {
-    "auto": "ink",
-    "pes": "blue",
-    "mes": "vermillion",
-    "jes": "green",
-    "ei": "purple",
-    "logei": "wine",
+    "auto": ("ink", "*"),
+    "pes": ("blue", "o"),
+    "mes": ("vermillion", "s"),
+    "jes": ("green", "^"),
+    "ei": ("purple", "D"),
+    "logei": ("wine", "v"),
+    "gibbon": ("grey", "s"),
 }
-MARKERS = {"auto": "*", "pes": "o", "mes": "s", "jes": "^", "ei": "D", "logei": "v", "gibbon": "s"}
+"""The colour and the marker of an acquisition."""
 DPI = 150
 DASHED = (0, (4, 2))
 DOTTED = (0, (1, 1.2))
+Look = dict[str, Any]
+"""How a line is drawn: options of `Axes.plot`."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Look:
-    """How a method is drawn."""
+def look(name: str, *, apart: bool = False) -> Look:
+    """The appearance of a method in every figure.
 
-    colour: str
-    line: Any = "-"
-    width: float = 1.6
-    marker: str = ""
-    band: bool = True
-    hollow: bool = False
-
-    def options(self) -> dict[str, Any]:
-        """For Axes.plot."""
-        return {
-            "color": self.colour,
-            "ls": self.line,
-            "lw": self.width,
-            "marker": self.marker,
-            "ms": 4.0,
-            "mfc": "none" if self.hollow else self.colour,
-        }
-
-
-def look(name: str) -> Look:
-    """The appearance of a method in every figure."""
+    `apart` is for panels that all acquisitions share: fully Bayesian GPs have colours there, too.
+    """
     method = parse_method(name)
-    marker = MARKERS.get(method.acquisition, "")
-    colour, grey = LIGHT[OURS.get(method.acquisition, "grey")], LIGHT["grey"]
+    colour, marker = OURS.get(method.acquisition, ("silver", "*"))
+    found: tuple[str, str, Any, float]
     match method.model:
-        case "ours" if method.weights:
-            return Look(colour=colour, marker=marker, line="-.", width=1.3, hollow=True)
+        case "fb" | "paper:fb" if apart:
+            found = (colour, marker, DOTTED, 1.2)
         case "ours":
-            return Look(colour=colour, marker=marker)
+            found = (colour, marker, "-.", 1.3) if method.weights else (colour, marker, "-", 1.6)
         case "fb":
-            return Look(colour=grey, marker=marker, width=1.4)
+            found = ("grey", marker, "-", 1.4)
         case "map":
-            return Look(colour=LIGHT["brown"], marker=marker, line=DOTTED, width=1.5)
+            found = ("brown", marker, DOTTED, 1.5)
         case "paper":
-            return Look(colour=colour, line=DASHED, width=1.2, band=False)
+            found = (colour, "", DASHED, 1.2)
         case "paper:fb":
-            line: dict[str, Any] = {"line": DASHED, "width": 1.2, "band": False}
-            return Look(colour=grey, marker=marker, hollow=True, **line)
-    colour, marker = "silver", "*"
-    if entry := METHODS.get(name):
-        colour, marker = entry.colour, entry.marker
-    return Look(colour=LIGHT[colour], marker=marker, line="-.", width=1.3)
-
-
-def look_apart(name: str) -> Look:
-    """The appearance where all acquisitions share a panel: fully Bayesian GPs have colours, too."""
-    method = parse_method(name)
-    if method.model not in ("fb", "paper:fb"):
-        return look(name)
-    return Look(
-        colour=LIGHT[OURS[method.acquisition]],
-        line=DOTTED,
-        width=1.2,
-        band=method.model == "fb",
-        marker=MARKERS[method.acquisition],
-        hollow=True,
-    )
+            found = ("grey", marker, DASHED, 1.2)
+        case _:
+            entry = METHODS.get(name)
+            found = (
+                (entry.colour, entry.marker, "-.", 1.3) if entry else (colour, marker, "-.", 1.3)
+            )
+    hollow = method.weights or method.model == "paper:fb" or (apart and method.model == "fb")
+    light = LIGHT[found[0]]
+    options = dict(zip(("color", "marker", "ls", "lw"), (light, *found[1:]), strict=True))
+    return options | {"ms": 4.0, "mfc": "none" if hollow else light}
 
 
 def tidy(ax: Axes) -> None:
     """The common look of all axes."""
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_color(LIGHT["grey"])
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(LIGHT["grey"])
     ax.grid(color=LIGHT["faint"], lw=0.6)
     ax.set_axisbelow(True)
     ax.tick_params(which="both", colors=LIGHT["ink"], labelsize=8)
     ax.tick_params(length=3)
     for text in (ax.title, ax.xaxis.label, ax.yaxis.label):
-        text.set_color(LIGHT["ink"])
-        text.set_fontsize(9)
+        text.set(color=LIGHT["ink"], fontsize=9)
 
 
-def legend(figure: Figure, handles: list[Any], labels: list[str], columns: int) -> None:
-    """One legend below all axes."""
+def rows_of_dots(
+    labels: Sequence[str], columns: int = 1, width: float = 11.0
+) -> tuple[Figure, Sequence[Axes]]:
+    """Axes side by side that share labelled rows, from the top."""
+    figure = Figure(figsize=(width, 0.32 * len(labels) + 1.3), layout="constrained")
+    axes: Sequence[Axes] = figure.subplots(1, columns, sharey=True, squeeze=False)[0]
+    axes[0].set_yticks(range(len(labels)), labels)
+    axes[0].set_ylim(len(labels) - 0.5, -0.5)
+    return figure, axes
+
+
+def legend(figure: Figure, looks: dict[str, Look], columns: int = 4) -> None:
+    """One legend below all axes, of labels and how they look."""
     figure.legend(
-        handles,
-        labels,
+        [Line2D([], [], **options) for options in looks.values()],
+        [*looks],
         loc="outside lower center",
-        ncols=min(columns, len(labels)),
+        ncols=min(columns, len(looks)),
         frameon=False,
         fontsize=9,
         labelcolor=LIGHT["ink"],
@@ -175,19 +156,12 @@ def inline_svg(svg: str, name: str, description: str) -> str:
 
     Its width in points is the CSS variable --points, so that letters have one size on the page.
     """
-    text = svg[svg.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r'\bid="', f'id="{name}-', text)
-    text = re.sub(r'href="#', f'href="#{name}-', text)
-    text = re.sub(r"url\(#", f"url(#{name}-", text)
+    text = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
     for variable, (light, _) in COLOURS.items():
         text = re.sub(light, f"var(--{variable})", text, flags=re.IGNORECASE)
+    label = f'role="img" aria-label="{markupsafe.escape(description)}"'
     head, end, rest = text.partition(">")
-    points = re.search(r' width="([0-9.]+)pt"', head)
-    assert points is not None  # matplotlib always says so
-    head = re.sub(r' (width|height)="[^"]*"', "", head)
-    label = (
-        f'role="img" aria-label="{markupsafe.escape(description)}" style="--points: {points[1]}"'
-    )
-    head = head.replace("<svg", f"<svg {label}", 1)
+    head = re.sub(r' height="[^"]*"', "", head)
+    head = re.sub(r' width="([0-9.]+)pt"', rf' {label} style="--points: \1"', head)
     return head + end + rest

@@ -2,53 +2,36 @@
 
 import base64
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import jinja2
 import markupsafe
+import pandas as pd
 
-from amortes.bench.report.comparison_sections import ranks_section, wins_section
-from amortes.bench.report.contents import CONTENTS, FIGURES, TABLES
-from amortes.bench.report.coverage import coverage_section, missing
-from amortes.bench.report.curve_sections import (
-    accuracy_section,
-    noise_section,
-    real_section,
-    regret_section,
-    traces_section,
-    weights_section,
-)
-from amortes.bench.report.families import families_section
-from amortes.bench.report.hpob import hpob_section
-from amortes.bench.report.names import parse_method
-from amortes.bench.report.parts import Drawing, Section, Study
+from amortes.bench.report.comparisons import ranks, wins
+from amortes.bench.report.coverage import coverage, missing
+from amortes.bench.report.curve_sections import accuracy, noise, real, regret, traces, weights
+from amortes.bench.report.families import families
+from amortes.bench.report.hpob import hpob
+from amortes.bench.report.names import label_of
+from amortes.bench.report.parts import Drawing, Part, Section, Study, Table
 from amortes.bench.report.published import SEEDS
 from amortes.bench.report.results import FLOOR
-from amortes.bench.report.runtime import runtime_section
-from amortes.bench.report.standings import RULE, standings_section
+from amortes.bench.report.runtime import runtime
+from amortes.bench.report.standings import RULE, standings, standings_section
 from amortes.bench.report.style import COLOURS, inline_svg, save
-from amortes.bench.report.summary import Summary, summarise
+from amortes.bench.report.summary import headlines, losses, what_was_run
 from amortes.errors import ConfigError
 from amortes.files import write_text
 
 PAGE = "index.html"
-SECTIONS: dict[str, Callable[[Study], Section]] = {
-    "regret": regret_section,
-    "accuracy": accuracy_section,
-    "hpob": hpob_section,
-    "real": real_section,
-    "families": families_section,
-    "wins": wins_section,
-    "ranks": ranks_section,
-    "standings": standings_section,
-    "runtime": runtime_section,
-    "noise": noise_section,
-    "weights": weights_section,
-    "traces": traces_section,
-    "coverage": coverage_section,
-}
+IN_ORDER = (
+    *(regret, accuracy, hpob, real, families, wins, ranks, standings_section, runtime),
+    *(noise, weights, traces, coverage),
+)
+SECTIONS: dict[str, Section] = {section.name: section for section in IN_ORDER}
 
 
 def write_report(study: Study, folder: Path) -> list[Path]:
@@ -56,40 +39,43 @@ def write_report(study: Study, folder: Path) -> list[Path]:
 
     index.html, figures/*.png and *.svg, data/*.csv (what figures show), tables/*.md.
     """
-    sections, summary = [SECTIONS[name](study) for name in CONTENTS], summarise(study)
-    written = [path for section in sections for path in _write_section(section, folder)]
-    headlines = folder / "tables" / "summary.md"
-    write_text(headlines, summary.table().markdown())
-    write_text(folder / PAGE, render(study, summary, sections))
-    for stale in _parts(folder).difference(written):
-        stale.unlink(missing_ok=True)
-    return [folder / PAGE, headlines, *written]
+    contents = {section: list(section.make(study)) for section in SECTIONS.values()}
+    cells = pd.DataFrame(headlines(study), columns=["number", "meaning"])
+    summary = Table("summary", what_was_run(study), cells)
+    parts = [part for found in contents.values() for part in found if not isinstance(part, str)]
+    page = folder / PAGE
+    if page.is_file():
+        older = re.search(r'<meta name="parts" content="([^"]*)">', page.read_text("utf-8"))
+        for name in {*(older[1].split() if older else ())} - {part.name for part in parts}:
+            _remove(folder, name)
+    write_text(page, render(study, summary, contents))
+    return [page, *(path for part in (summary, *parts) for path in _write(part, folder))]
 
 
 def write_section(study: Study, folder: Path, name: str) -> list[Path]:
     """Write the figures and tables of one section, without the page."""
     if name not in SECTIONS:
         raise ConfigError(f"There is no section {name!r}; there are {', '.join(SECTIONS)}.")
-    section = SECTIONS[name](study)
-    if section.empty:
-        notes = " ".join(section.notes)
+    parts = list(SECTIONS[name].make(study))
+    if _empty(parts):
+        notes = " ".join(map(str, parts))
         raise ConfigError(f"These results have nothing for the section {name!r}: {notes}")
-    return _write_section(section, folder)
+    return [path for part in parts if not isinstance(part, str) for path in _write(part, folder)]
 
 
 def write_figure(study: Study, folder: Path, name: str) -> list[Path]:
     """Write one figure and its data."""
-    if name not in FIGURES:
-        raise ConfigError(f"There is no figure {name!r}; there are {', '.join(FIGURES)}.")
-    section = SECTIONS[FIGURES[name]](study)
-    drawings = [drawing for drawing in section.drawings if drawing.name == name]
-    if not drawings:
-        notes = " ".join(section.notes)
-        raise ConfigError(f"These results have nothing for the figure {name!r}. {notes}".rstrip())
-    return _write_section(replace(section, drawings=drawings, tables=()), folder)
+    names = []
+    for section in SECTIONS.values():
+        for part in section.make(study):
+            if isinstance(part, Drawing):
+                names.append(part.name)
+                if part.name == name:
+                    return _write(part, folder)
+    raise ConfigError(f"These results have no figure {name!r}; they have {', '.join(names)}.")
 
 
-def render(study: Study, summary: Summary, sections: Sequence[Section]) -> str:
+def render(study: Study, summary: Table, contents: Mapping[Section, Sequence[Part]]) -> str:
     """The page: one file that needs no other, light and dark."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("amortes.bench.report"),
@@ -99,21 +85,25 @@ def render(study: Study, summary: Summary, sections: Sequence[Section]) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters |= {"svg": _svg, "data_url": _data_url, "strong": _strong}
-    absent = [section for section in sections if section.empty]
+    found = standings(study)
     runs = study.results.runs[["problem", "method", "seed", "iteration", "value", "regret"]]
     runs = runs.rename(columns={"iteration": "observations"})
-    options = {"traces": " --traces TRACES", "runtime": " --timed TIMED" if study.timed else ""}
     return environment.get_template("page.html").render(
         summary=summary,
-        sections=[section for section in sections if not section.empty],
+        compared=(found["verdict"] != "unknown").sum(),
+        worse=list(losses(found)),
+        contents={section: parts for section, parts in contents.items() if not _empty(parts)},
+        names=[p.name for parts in contents.values() for p in parts if not isinstance(p, str)],
         gaps=[
-            *(f"No section “{section.title}”: {' '.join(section.notes)}" for section in absent),
-            *missing(study.results),
-        ],
+            f"No section “{section.title}”: {' '.join(map(str, parts))}"
+            for section, parts in contents.items()
+            if _empty(parts)
+        ]
+        + list(missing(study.results)),
         runs=runs.to_csv(index=False, float_format="%.8g", lineterminator="\n"),
-        options=options,
+        options={"traces": " --traces TRACES", "runtime": " --timed TIMED" if study.timed else ""},
         weights=[
-            f"{parse_method(method).label}: {', '.join(d or 'not recorded' for d in digests)}"
+            f"{label_of(method)}: {', '.join(digest or 'not recorded' for digest in digests)}"
             for method, digests in study.results.weights.items()
         ],
         environments=[
@@ -124,6 +114,11 @@ def render(study: Study, summary: Summary, sections: Sequence[Section]) -> str:
         rule=RULE,
         seeds=SEEDS,
     )
+
+
+def _empty(parts: Iterable[Part]) -> bool:
+    """Whether there are but notes."""
+    return all(isinstance(part, str) for part in parts)
 
 
 def _svg(drawing: Drawing) -> markupsafe.Markup:
@@ -139,21 +134,18 @@ def _strong(cell: str) -> markupsafe.Markup:
     return markupsafe.Markup("<strong>{}</strong>" if bare != cell else "{}").format(bare)
 
 
-def _parts(folder: Path) -> set[Path]:
-    """All files of sections there may be."""
-    figures = {f"figures/{name}{suffix}" for name in FIGURES for suffix in (".png", ".svg")}
-    data = {f"data/{name}.csv" for name in FIGURES}
-    tables = {f"tables/{name}.md" for name in TABLES}
-    return {folder / name for name in figures | data | tables}
+def _write(part: Drawing | Table, folder: Path) -> list[Path]:
+    """Write the files of a figure or of a table."""
+    if isinstance(part, Table):
+        path = folder / "tables" / f"{part.name}.md"
+        write_text(path, part.markdown())
+        return [path]
+    data = folder / "data" / f"{part.name}.csv"
+    write_text(data, part.csv())
+    return [*save(part.figure, part.svg, folder / "figures", part.name), data]
 
 
-def _write_section(section: Section, folder: Path) -> list[Path]:
-    written = []
-    for drawing in section.drawings:
-        written += save(drawing.figure, drawing.svg, folder / "figures", drawing.name)
-        written.append(folder / "data" / f"{drawing.name}.csv")
-        write_text(written[-1], drawing.csv())
-    for table in section.tables:
-        written.append(folder / "tables" / f"{table.name}.md")
-        write_text(written[-1], table.markdown())
-    return written
+def _remove(folder: Path, name: str) -> None:
+    """Remove all files that a figure or a table of this name may have."""
+    for place in ("figures/*.png", "figures/*.svg", "data/*.csv", "tables/*.md"):
+        (folder / place.replace("*", name)).unlink(missing_ok=True)
