@@ -19,7 +19,6 @@ from torch import Tensor
 
 from amortes.acquisition import TO_THE_TOP, Domain, maximise, maximise_pool
 from amortes.acquisition.pool import Score, evaluate
-from amortes.acquisition.shortlist import Rough
 from amortes.bench.protocol import Problem, Step
 from amortes.errors import DataError
 from amortes.optimiser.model import AROUND
@@ -88,12 +87,9 @@ def recommend(
     return maximise(score, Domain.cube(problem.d), seed=seed, around=around, config=TO_THE_TOP).x
 
 
-def highest_unseen(score: Score, pool: Tensor, X: Tensor, *, rough: Rough | None = None) -> Tensor:
-    """The point of the pool with the highest score, `d`, that is not in X.
-
-    With `rough` moments only a shortlist of a large pool is scored.
-    """
-    found = maximise_pool(score, pool, exclude=X, rough=rough)
+def highest_unseen(score: Score, pool: Tensor, X: Tensor) -> Tensor:
+    """The point of the pool with the highest score, `d`, that is not in X."""
+    found = maximise_pool(score, pool, exclude=X)
     if not found.fresh:
         raise DataError(f"all {len(pool)} points of the pool have been evaluated; ask for fewer.")
     return found.x
