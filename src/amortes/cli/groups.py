@@ -28,9 +28,9 @@ def bench() -> None:
 
 
 EVALUATE = {
-    "base": ("evaluate_base:base", "Predictions against the fully Bayesian GP."),
-    "alpha": ("evaluate_alpha:alpha", "Acquisitions against brute force and BoTorch."),
-    "figure": ("evaluate_figure:figure", "The paper's figure of both in 1-D."),
+    "base": ("evaluate:base", "Predictions against the fully Bayesian GP."),
+    "alpha": ("evaluate:alpha", "Acquisitions against brute force and BoTorch."),
+    "figure": ("evaluate:figure", "The paper's figure of both in 1-D."),
     "prior": ("evaluate_prior:prior", "Priors on traces of real optimisation runs."),
     "bo": ("evaluate_bo:bo", "Optimisation of functions of the prior."),
 }
@@ -81,10 +81,10 @@ def prior() -> None:
 
 
 TRAIN = {
-    "base": ("train_base:base", "Predictions, given nothing, x*, f* or both."),
-    "alpha": ("train_alpha:alpha", "The gains PES, MES and JES."),
-    "bench": ("train_bench:bench", "Speed of a training step."),
-    "curves": ("train_curves:curves", "A figure of the learning curves of runs."),
+    "base": ("train:base", "Predictions, given nothing, x*, f* or both."),
+    "alpha": ("train:alpha", "The gains PES, MES and JES."),
+    "bench": ("train:bench", "Speed of a training step."),
+    "curves": ("train:curves", "A figure of the learning curves of runs."),
 }
 
 
