@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 METHODS = {"auto": "amortes", "optuna-tpe": "Optuna TPE", "random": "random search"}
 COLOURS = {"auto": BLUE, "optuna-tpe": ORANGE, "random": GREY}
-SMALLEST = 1e-6
-"""Regrets below this are drawn as this."""
+SMALLEST = 1e-6  # regrets below this are drawn as this
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,7 @@ OURS, LOGEI, GIBBON, OPTUNA = "amortes", "MAP GP + LogEI", "MAP GP + GIBBON", "O
 FULLY_BAYESIAN = "fully Bayesian GP + JES"
 COMPILED = f"{FULLY_BAYESIAN}, compiled code"
 MCMC = (FULLY_BAYESIAN, COMPILED)
-MCMC_REPEATS = 3
-"""Datasets of each size that methods with MCMC are timed on."""
+MCMC_REPEATS = 3  # datasets of each size that methods with MCMC are timed on
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,8 @@ from amortes.optimiser.text import number
 from amortes.optimiser.trials import Trial
 
 BARS = "▁▂▃▄▅▆▇█"
-WIDTH = 48
-"""Characters of a sparkline."""
-ROWS = 12
-"""Trials shown, the newest."""
+WIDTH = 48  # characters of a sparkline
+ROWS = 12  # trials shown, the newest
 STYLES = {"done": "", "failed": "red", "pending": "yellow"}
 
 

@@ -24,10 +24,8 @@ from amortes.optimiser.space import Config, Space
 
 T = TypeVar("T")
 LEVEL = 0.9
-LINE, SIDE = 41, 21
-"""Values along a slice, and along each side of a contour."""
-MATTER = 3
-"""Parameters that are shown in pairs."""
+LINE, SIDE = 41, 21  # values along a slice, and along each side of a contour
+MATTER = 3  # parameters that are shown in pairs
 
 
 def overview(optimizer: Optimizer, snapshot: Snapshot) -> dict[str, Any]:

@@ -28,8 +28,7 @@ WORDS = {
 """What the columns of a result may be called."""
 FAILED = ("failed", "fail", "nan", "n/a", "na", "-", "none", "null")
 """What stands in place of a number if there was none."""
-SHOWN = 10
-"""Mistakes that are told at once."""
+SHOWN = 10  # mistakes that are told at once
 
 
 def read_table(text: str, space: Space, value: str = "") -> list[Trial]:

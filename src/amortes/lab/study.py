@@ -39,21 +39,16 @@ class Snapshot:
     """A study as it was at one moment."""
 
     id: str
-    version: str
-    """Changes with the run and with what the lab knows of it."""
+    version: str  # changes with the run and with what the lab knows of it
     about: About
-    owned: bool
-    """Whether the lab may change it; else it is a program's."""
+    owned: bool  # whether the lab may change it; else it is a program's
     space: Space
     goal: Goal
     acquisition: str
     trials: list[Trial]
-    modified: float
-    """When the run was written, in seconds of the epoch."""
-    undo: str | None
-    """What can be taken back."""
-    lacks: list[str]
-    """What only its program has, so that only that can go on with it."""
+    modified: float  # when the run was written, in seconds of the epoch
+    undo: str | None  # what can be taken back
+    lacks: list[str]  # what only its program has, so that only that can go on with it
 
     def trial(self, number: int) -> Trial:
         """A trial by its number."""

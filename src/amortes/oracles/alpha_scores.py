@@ -28,12 +28,9 @@ from amortes.oracles.brute_force import rank_correlation
 from amortes.oracles.reference import Cell
 
 METHODS = ("alpha", "monte_carlo", "botorch")
-RELIABLE = 0.8
-"""Least reliability of a brute-force curve that can be compared with."""
-RESOLUTION = 0.02
-"""Least gain, in nats, that some query must have: twice the bias of brute force."""
-CHUNK = 32
-"""Optima per call of the base network."""
+RELIABLE = 0.8  # least reliability of a brute-force curve that can be compared with
+RESOLUTION = 0.02  # least gain, in nats, that some query must have: twice the bias of brute force
+CHUNK = 32  # optima per call of the base network
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,13 +28,10 @@ from amortes.training.recipes import EVALUATION_SEED
 
 LATE = 50
 SIZES = (3, 8, 20, LATE)
-MAX_TASKS = 16
-"""Tasks drawn per cell, of which the first few are used."""
-DEFAULT_TASKS = 4
-"""As many are part of the package."""
+MAX_TASKS = 16  # tasks drawn per cell, of which the first few are used
+DEFAULT_TASKS = 4  # as many are part of the package
 QUERIES_PER_AXIS = {1: 64, 2: 10}
-NEAR = 0.1
-"""Half the width of the box of queries around the best observation, late."""
+NEAR = 0.1  # half the width of the box of queries around the best observation, late
 OPTIMA = 128
 
 

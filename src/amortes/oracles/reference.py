@@ -37,8 +37,7 @@ DATASETS = 32
 # Of the fingerprints of a dataset; rounding on another machine is far below, another dataset above.
 TOLERANCE = 1e-3
 
-Cell = tuple[int, int]
-"""Dimension d and number of observations n."""
+Cell = tuple[int, int]  # dimension d and number of observations n
 
 
 @dataclass(frozen=True)

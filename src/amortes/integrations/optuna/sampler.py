@@ -32,8 +32,7 @@ from amortes.pretrained import AnyNetwork, as_network
 from amortes.random import generator, hashed
 from amortes.threads import lock_of
 
-MOST_IMAGINED = 8
-"""Trials imagined at once: each takes as long as a suggestion."""
+MOST_IMAGINED = 8  # trials imagined at once: each takes as long as a suggestion
 
 
 class AmortesSampler(BaseSampler):

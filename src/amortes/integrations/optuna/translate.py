@@ -27,8 +27,7 @@ from amortes.optimiser.numeric import MAX_INTEGER, Float, Int
 from amortes.optimiser.parameter import Parameter
 from amortes.optimiser.space import Config, Space
 
-OFF_GRID = 1e-6
-"""A value this many steps beside the grid is on it, but for rounding."""
+OFF_GRID = 1e-6  # a value this many steps beside the grid is on it, but for rounding
 
 
 class Translation:
