@@ -22,6 +22,7 @@ Files are written whole or not at all, by one process, which holds a lock on the
 
 import contextlib
 import csv
+import dataclasses
 import io
 import itertools
 import json
@@ -40,27 +41,11 @@ from amortes.files import atomic_path, locked, write_text
 RESULTS, ENVIRONMENT = "results.csv", "environment.json"
 DIGITS = 9  # of coordinates: float32 pools stay distinct
 COLUMNS = (
-    "problem",
-    "d",
-    "noise_sd",
-    "method",
-    "seed",
-    "iteration",
-    "x",
-    "y",
-    "recommended",
-    "value",
-    "regret",
-    "simple_value",
-    "simple_regret",
-    "fit_seconds",
-    "search_seconds",
-    "recommend_seconds",
-    "threads",
-    "version",
-    "commit",
-    "weights",
+    *("problem", "d", "noise_sd", "method", "seed"),
+    *(field.name for field in dataclasses.fields(Record)),
+    *("version", "commit", "weights"),
 )
+WORDS = ("problem", "method", "version", "commit", "weights")  # the others are JSON, or empty
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,15 +189,7 @@ class ResultsFolder:
 
 
 def _typed(row: Mapping[str, str]) -> dict[str, Any]:
-    typed: dict[str, Any] = dict(row)
-    for name in ("d", "seed", "iteration", "threads"):
-        typed[name] = int(row[name])
-    for name in ("noise_sd", "y", "value", "simple_value"):
-        typed[name] = float(row[name])
-    for name in ("fit_seconds", "search_seconds", "recommend_seconds"):
-        typed[name] = float(row[name])
-    for name in ("x", "recommended"):
-        typed[name] = json.loads(row[name])
-    for name in ("regret", "simple_regret"):
-        typed[name] = float(row[name]) if row[name] else None
-    return typed
+    return {
+        name: text if name in WORDS else json.loads(text) if text else None
+        for name, text in row.items()
+    }

@@ -29,7 +29,6 @@ from torch import Tensor
 from amortes.bench.problems.botorch_functions import botorch_function, sobol_points, within
 from amortes.bench.problems.kind import Kind
 from amortes.bench.protocol import Problem
-from amortes.errors import ConfigError
 
 MAXIMUM, BORDER = 3.0, 10.0  # sharpness of the smooth maximum, and of penalties
 
@@ -65,8 +64,6 @@ class Engineering(Problem):
     best: float
 
     def __init__(self, name: str) -> None:
-        if name not in DESIGNS:
-            raise ConfigError(f"problem: no design {name!r}; there are {', '.join(DESIGNS)}.")
         self.name = name
         self._function = botorch_function(DESIGNS[name].botorch)
         self.d, self.best = self._function.dim, DESIGNS[name].best
