@@ -34,7 +34,7 @@ from amortes.lab.schemas import (
     TrialView,
 )
 from amortes.lab.study import Snapshot, Study
-from amortes.lab.views import study_view, summaries, trial_view
+from amortes.lab.views import study_view, summaries, trial_view, trial_views
 from amortes.lab.words import number_text
 from amortes.optimiser.optimizer import Optimizer
 
@@ -106,10 +106,7 @@ def create_study(form: NewStudy, folder: AFolder) -> StudyView:
 def check_table(form: TableCheck) -> list[TrialView]:
     """What a table of past results says, before the study is made."""
     trials = read_table(form.table, build_space(form), form.value)
-    return [
-        TrialView(**{**trial.to_dict(), "note": trial.reason or "", "predicted": None})
-        for trial in trials
-    ]
+    return [trial_view(trial) for trial in trials]
 
 
 @router.get("/studies/{study}", responses={304: {"description": "It has not changed."}})
@@ -146,7 +143,7 @@ def adopt(study: AStudy) -> Changed:
 def ask(study: AStudy, form: Ask, expected: Expected) -> Asked:
     """Suggest trials, to be done in any order."""
     snapshot, trials = actions.ask(study, form.n, expected)
-    return Asked(version=snapshot.version, trials=[trial_view(trial, snapshot) for trial in trials])
+    return Asked(version=snapshot.version, trials=trial_views(trials, snapshot))
 
 
 @router.post("/studies/{study}/trials", status_code=201)
@@ -173,7 +170,7 @@ def correct(study: AStudy, number: TrialNumber, form: Result, expected: Expected
 @router.post("/studies/{study}/trials/{number}/withdraw")
 def withdraw(study: AStudy, number: TrialNumber, expected: Expected) -> Changed:
     """Drop a suggestion, or take back a result."""
-    snapshot, _ = actions.withdraw(study, number, expected)
+    snapshot = actions.withdraw(study, number, expected)
     return _changed(snapshot, number, f"Trial {number} was dropped.")
 
 
@@ -182,8 +179,8 @@ def add_table(study: AStudy, form: Table, expected: Expected) -> Changed:
     """Add the results in a table with a header."""
     snapshot = study.read()
     trials = read_table(form.table, snapshot.space, snapshot.about.value)
-    snapshot, count = actions.add_results(study, trials, expected)
-    return Changed(version=snapshot.version, message=f"{count} results were added.")
+    snapshot = actions.add_results(study, trials, expected)
+    return Changed(version=snapshot.version, message=f"{len(trials)} results were added.")
 
 
 @router.post("/studies/{study}/undo")
@@ -243,7 +240,7 @@ def contour(study: AStudy, x: str, y: str) -> dict[str, Any]:
 
 
 def _changed(snapshot: Snapshot, number: int, message: str) -> Changed:
-    trial = trial_view(snapshot.trial(number), snapshot)
+    (trial,) = trial_views([snapshot.trial(number)], snapshot)
     return Changed(version=snapshot.version, message=message, trial=trial)
 
 

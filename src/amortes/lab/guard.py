@@ -12,10 +12,10 @@ import ipaddress
 import secrets
 import socket
 from collections.abc import Iterable
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -65,14 +65,15 @@ class Guard:
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > LARGEST:
             return _error(413, f"A request may have at most {LARGEST >> 20} MB.")
-        given = dict(parse_qsl(scope["query_string"].decode("latin-1"))).get("token")
+        request = Request(scope)
+        given = request.query_params.get("token")
         if given is not None and scope["path"] == "/" and self._right(given):
             entering = HTMLResponse(ENTER)
             entering.set_cookie(
                 _cookie_name(host), self.token, httponly=True, samesite="strict", path="/"
             )
             return entering
-        if self._right(_bearer(headers)) or self._right(_cookie(headers, _cookie_name(host))):
+        if self._right(_bearer(headers)) or self._right(request.cookies.get(_cookie_name(host))):
             return None
         if scope["path"].startswith("/api"):
             refused = _error(401, "The token is missing or wrong: send it as a bearer token.")
@@ -117,14 +118,6 @@ def _cookie_name(host: str) -> str:
 def _bearer(headers: Headers) -> str | None:
     kind, _, token = headers.get("authorization", "").partition(" ")
     return token.strip() if kind.lower() == "bearer" else None
-
-
-def _cookie(headers: Headers, name: str) -> str | None:
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(name)
-    except CookieError:
-        return None
-    return None if found is None else found.value
 
 
 def _error(status: int, message: str) -> Response:

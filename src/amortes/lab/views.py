@@ -1,35 +1,32 @@
 """Studies and trials as answers of the API."""
 
+from collections.abc import Sequence
+
+from amortes.lab.about import Prediction
 from amortes.lab.folder import Entry
 from amortes.lab.schemas import StudySummary, StudyView, TrialView
 from amortes.lab.study import Snapshot
 from amortes.optimiser.trials import Trial
 
 
-def trial_view(trial: Trial, snapshot: Snapshot) -> TrialView:
+def trial_view(trial: Trial, predicted: Prediction | None = None) -> TrialView:
     """A trial with what was predicted of it."""
-    return TrialView(
-        number=trial.number,
-        config=trial.config,
-        status=trial.status,
-        value=trial.value,
-        cost=trial.cost,
-        violation=trial.violation,
-        note=trial.reason or "",
-        predicted=snapshot.about.predictions.get(trial.number),
-    )
+    return TrialView(**trial.to_dict(), note=trial.reason or "", predicted=predicted)
+
+
+def trial_views(trials: Sequence[Trial], snapshot: Snapshot) -> list[TrialView]:
+    """Trials of a study with what was predicted of them."""
+    return [trial_view(trial, snapshot.about.predictions.get(trial.number)) for trial in trials]
 
 
 def summary(snapshot: Snapshot, in_use: bool) -> StudySummary:
     """A study without its trials."""
     best = snapshot.best
     return StudySummary(
+        **snapshot.about.model_dump(include={"name", "value", "unit"}),
         id=snapshot.id,
-        name=snapshot.about.name,
         version=snapshot.version,
         goal=snapshot.goal,
-        value=snapshot.about.value,
-        unit=snapshot.about.unit,
         owned=snapshot.owned,
         in_use=in_use,
         results=len(snapshot.having("done")),
@@ -47,14 +44,10 @@ def summaries(entries: list[Entry]) -> list[StudySummary]:
 
 def study_view(snapshot: Snapshot, in_use: bool) -> StudyView:
     """A study with its trials."""
-    about = snapshot.about
     return StudyView(
         **dict(summary(snapshot, in_use)),
-        notes=about.notes,
-        noisy=about.noisy,
-        batch=about.batch,
-        units=about.units,
+        **snapshot.about.model_dump(include={"notes", "noisy", "batch", "units"}),
         space=snapshot.space.to_dict(),
-        trials=[trial_view(trial, snapshot) for trial in snapshot.trials],
+        trials=trial_views(snapshot.trials, snapshot),
         undo=snapshot.undo,
     )
