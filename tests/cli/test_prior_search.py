@@ -1,3 +1,4 @@
+import dataclasses
 import json
 from pathlib import Path
 
@@ -7,7 +8,6 @@ from click.testing import CliRunner
 
 from amortes.bench.maximisers.comparison import Target
 from amortes.bench.maximisers.ensemble import DEFAULT_ENSEMBLE, Ensemble, run_candidate
-from amortes.bench.maximisers.first_order import FirstOrderConfig
 from amortes.cli.prior_search import bench, ensemble
 from amortes.errors import ConfigError, FileError
 
@@ -18,9 +18,7 @@ QUICK_ENSEMBLE = ["--dim", "1", "--paths", "5", "--candidates", "8", "--seed", "
 
 @pytest.fixture
 def quick_file(tmp_path: Path) -> Path:
-    member = FirstOrderConfig.from_dict(
-        DEFAULT_ENSEMBLE.members[0].to_dict() | {"num_samples": 20, "n_iterations_max": 10}
-    )
+    member = dataclasses.replace(DEFAULT_ENSEMBLE.members[0], num_samples=20, n_iterations_max=10)
     Ensemble(members=(member,)).save(tmp_path / "quick.json")
     return tmp_path / "quick.json"
 

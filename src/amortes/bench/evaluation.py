@@ -8,6 +8,7 @@ Runs are kept in a cache: those of methods that use the weights in a folder name
 the weights file, those of the others in one shared by all weights with the same prior.
 """
 
+import dataclasses
 import math
 import os
 import statistics
@@ -20,6 +21,7 @@ from typing import Any
 
 import amortes
 from amortes.bench.environment import commit
+from amortes.bench.prior_scores import error_of_means
 from amortes.bench.problems.prior import PriorFunction, label
 from amortes.bench.protocol import MethodFactory, weights_digest
 from amortes.bench.results import PlannedRun, ResultsFolder
@@ -211,18 +213,10 @@ def _forward(
     progress: Callable[[Progress], None], before: int, total: int, heard: Progress
 ) -> None:
     """Count the runs of both groups together."""
-    left = heard.seconds_left
+    done, left = before + heard.done, heard.seconds_left
     if left is not None and heard.total > heard.done:
-        left *= (total - before - heard.done) / (heard.total - heard.done)
-    progress(
-        Progress(
-            done=before + heard.done,
-            total=total,
-            run=heard.run,
-            failure=heard.failure,
-            seconds_left=left,
-        )
-    )
+        left *= (total - done) / (heard.total - heard.done)
+    progress(dataclasses.replace(heard, done=done, total=total, seconds_left=left))
 
 
 def _win(difference: float) -> float:
@@ -234,16 +228,9 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _mean_and_error(values: Sequence[tuple[Task, float]]) -> tuple[float | None, float | None]:
-    """Mean over D dimensions of means over functions, and its standard error; None if unknown.
-
-    error^2 = sum_d s_d^2 / n_d / D^2,  s_d^2: variance of the n_d functions of a dimension
-    """
+    """Mean over dimensions of means over functions, and its standard error; None if unknown."""
     noises: dict[int, dict[int, list[float]]] = {}  # by dimension and index of the function
     for task, value in values:
         noises.setdefault(task.d, {}).setdefault(task.index, []).append(value)
     groups = [[statistics.fmean(v) for v in functions.values()] for functions in noises.values()]
-    mean = _mean([statistics.fmean(group) for group in groups])
-    if not groups or min(map(len, groups)) < 2:
-        return mean, None
-    squares = sum(statistics.variance(group) / len(group) for group in groups)
-    return mean, math.sqrt(squares) / len(groups)
+    return _mean([statistics.fmean(group) for group in groups]), error_of_means(groups)

@@ -174,7 +174,7 @@ def ensemble(
     selection = select(runs, num_paths, seed=seed, **limits)
     built = settings | selection.report()
     selection.ensemble.save(output, built=built)
-    members = [member.to_dict() for member in selection.ensemble.members]
+    members = [vars(member) for member in selection.ensemble.members]
     if as_json:
         click.echo(json.dumps({"members": members, "built": built}, indent=2))
         return

@@ -34,6 +34,7 @@ from amortes.prior.newton import Optimum
 from amortes.prior.paths import Paths
 from amortes.random import derive_seeds, generator
 from amortes.threads import single_thread
+from amortes.training import settings
 
 MAX_SECONDS = 10.0  # per path, as in the paper
 TARGET = 1e-6
@@ -54,16 +55,14 @@ class Ensemble:
 
     def save(self, target: str | Path, *, built: Mapping[str, Any] | None = None) -> None:
         """Write the ensemble as JSON, with a note of how it was `built`."""
-        members = [member.to_dict() for member in self.members]
-        write_json(target, {"members": members, "built": dict(built or {})})
+        write_json(target, {**settings.to_dict(self), "built": dict(built or {})})
 
     @classmethod
     def load(cls, source: str | Path) -> "Ensemble":
         """Read an ensemble; anything else is a `FileError` that names the file."""
         content = read_json(source)
         try:
-            members = content["members"]
-            return cls(members=tuple(FirstOrderConfig.from_dict(member) for member in members))
+            return settings.from_dict(cls, {"members": content["members"]})
         except (TypeError, KeyError, ConfigError) as error:
             raise FileError(
                 f"{source} is not an ensemble ({error}); make one with `amortes prior ensemble`."
@@ -167,7 +166,7 @@ def _run(paths: Paths, config: FirstOrderConfig, seed: int, max_seconds: float) 
 
 
 def _fingerprint(paths: Paths, config: FirstOrderConfig, seed: int, max_seconds: float) -> str:
-    digest = hashlib.sha256(json.dumps([config.to_dict(), seed, max_seconds]).encode())
+    digest = hashlib.sha256(json.dumps([vars(config), seed, max_seconds]).encode())
     for tensor in vars(paths).values():
         if tensor is not None:
             digest.update(tensor.contiguous().numpy().tobytes())

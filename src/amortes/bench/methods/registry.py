@@ -43,14 +43,14 @@ def _ours(acquisition: str, about: str, *, expected: bool = False) -> Entry:
     )
 
 
-def _map(acquisition: str, about: str, *, expected: bool = True) -> Entry:
+def _map(acquisition: str, about: str) -> Entry:
     return Entry(
         about=f"MAP Gaussian process (BoTorch), {about}",
         make="map_gp:MapGP",
         options=(acquisition,),
         model="map",
         acquisition=acquisition,
-        expected=expected,
+        expected=True,
     )
 
 

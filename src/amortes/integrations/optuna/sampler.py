@@ -25,7 +25,7 @@ from amortes.errors import ConfigError, require_int
 from amortes.integrations.optuna.history import Plan, known, record, undecided
 from amortes.integrations.optuna.structure import Distributions, Structure
 from amortes.integrations.optuna.translate import Translation, constant
-from amortes.nets.base import GAINS, Network
+from amortes.nets.base import GAINS
 from amortes.optimiser.design import sample
 from amortes.optimiser.suggest import Suggester, check_acquisition
 from amortes.pretrained import AnyNetwork, as_network
@@ -191,11 +191,8 @@ class AmortesSampler(BaseSampler):
         """The structure, without conditional parameters if they are too many for the network."""
         if not structure.conditions:
             return structure
-        fits = Translation(structure).space.d <= self._predictor().prior.max_dim
+        fits = Translation(structure).space.d <= as_network(self._network).prior.max_dim
         return structure if fits else structure.shared
-
-    def _predictor(self) -> Network[Any]:
-        return as_network(self._network)
 
     def _choose(
         self,
@@ -212,7 +209,17 @@ class AmortesSampler(BaseSampler):
         others = [other for other in trials if other.number != trial.number]
         with on_cpu():
             translation = Translation(structure)
-            suggester = self._suggester(study, translation, others, plans, partial)
+            suggester = Suggester(
+                as_network(self._network),
+                record(translation, others, plans),
+                maximise=study.directions[0] == StudyDirection.MAXIMIZE,
+                acquisition=self._acquisition,
+                seed=self._seed,
+                initial=self._initial,
+                cost=None,
+                partial=partial,
+                warned=self._warned,
+            )
             if imagine:
                 for config in undecided(translation, others, plans, trial)[:MOST_IMAGINED]:
                     suggester.ledger.open(suggester.next(config))
@@ -221,26 +228,6 @@ class AmortesSampler(BaseSampler):
             params = translation.to_params(suggester.next(given))
         plans.setdefault(trial.number, Plan()).add(structure.distributions, params)
         return params
-
-    def _suggester(
-        self,
-        study: Study,
-        translation: Translation,
-        trials: Sequence[FrozenTrial],
-        plans: dict[int, Plan],
-        partial: bool,
-    ) -> Suggester:
-        return Suggester(
-            self._predictor(),
-            record(translation, trials, plans),
-            maximise=study.directions[0] == StudyDirection.MAXIMIZE,
-            acquisition=self._acquisition,
-            seed=self._seed,
-            initial=self._initial,
-            cost=None,
-            partial=partial,
-            warned=self._warned,
-        )
 
     def _draw(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
         """A uniform value, a function of the seed, the trial and the name."""
