@@ -8,7 +8,7 @@ import click
 
 from amortes import __version__
 from amortes.cli.console import ERR, EXIT_ERROR, EXIT_INTERRUPTED
-from amortes.cli.lazy import LazyGroup
+from amortes.cli.groups import LazyGroup
 from amortes.errors import AmortesError
 
 COMMANDS = {

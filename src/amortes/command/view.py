@@ -26,13 +26,13 @@ def best_so_far(trials: Sequence[Trial], goal: Goal) -> list[float]:
     return best
 
 
-def sparkline(values: Sequence[float], limits: tuple[float, float] | None = None) -> str:
-    """A bar per value, from the smallest to the largest or between limits; some of very many."""
+def sparkline(values: Sequence[float]) -> str:
+    """A bar per value, from the smallest to the largest; some of very many."""
     if len(values) > WIDTH:
         values = [values[(i + 1) * len(values) // WIDTH - 1] for i in range(WIDTH)]
     if not values:
         return ""
-    low, high = limits or (min(values), max(values))
+    low, high = min(values), max(values)
     top = len(BARS) - 1
     scale = top / (high - low) if high > low else 0.0
     return "".join(BARS[round((value - low) * scale)] for value in values)

@@ -39,7 +39,7 @@ def generate(
     *,
     engine: Engine,
     only: Sequence[int] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Summary:
     """Make all shards that are missing or damaged; or just those in `only`, whatever they are.
 
@@ -55,7 +55,18 @@ def generate(
         wanted = config.plan if only is None else [_shard(config, i) for i in sorted(set(only))]
         todo = [s for s in wanted if only is not None or not _is_good(folder, config, s)]
         replaced = sum((folder / shard.filename).exists() for shard in todo)
-        _make_all(folder, config, wanted, todo, engine, progress or (lambda done, total: None))
+        total = _num_paths(wanted)
+        done = total - _num_paths(todo)
+        progress(done, total)
+        if todo:
+            task = partial(_make, config)
+            # Closing the generator stops the workers, whatever goes wrong here.
+            with contextlib.closing(engine(task, [shard.index for shard in todo])) as results:
+                for index, data in results:
+                    with _explained(folder):
+                        write_shard(folder, config.plan[index], data)
+                    done += config.plan[index].num_paths
+                    progress(done, total)
     present = [shard for shard in config.plan if (folder / shard.filename).exists()]
     names = [CONFIG_NAME, *(shard.filename for shard in present)]
     return Summary(
@@ -66,28 +77,6 @@ def generate(
         num_paths=_num_paths(present),
         num_bytes=sum((folder / name).stat().st_size for name in names),
     )
-
-
-def _make_all(
-    folder: Path,
-    config: CorpusConfig,
-    wanted: Sequence[Shard],
-    todo: Sequence[Shard],
-    engine: Engine,
-    progress: Callable[[int, int], None],
-) -> None:
-    total = _num_paths(wanted)
-    done = total - _num_paths(todo)
-    progress(done, total)
-    if not todo:
-        return
-    # Closing the generator stops the workers, whatever goes wrong here.
-    with contextlib.closing(engine(partial(_make, config), [s.index for s in todo])) as results:
-        for index, data in results:
-            with _explained(folder):
-                write_shard(folder, config.plan[index], data)
-            done += config.plan[index].num_paths
-            progress(done, total)
 
 
 def _make(config: CorpusConfig, index: int) -> Made:

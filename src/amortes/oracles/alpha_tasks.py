@@ -129,17 +129,8 @@ def _alpha_task(
     def read(name: str) -> Tensor:
         return torch.tensor(entry[name], dtype=torch.float64)
 
-    return AlphaTask(
-        X=X,
-        y=y,
-        Xq=Xq,
-        gain=read("gain"),
-        error=read("error"),
-        reliability=read("reliability"),
-        x_star=read("x_star"),
-        f_star=read("f_star"),
-        botorch=read("botorch") if botorch else None,
-    )
+    columns = map(read, ("gain", "error", "reliability", "x_star", "f_star"))
+    return AlphaTask(X, y, Xq, *columns, read("botorch") if botorch else None)
 
 
 def _compute(

@@ -63,11 +63,8 @@ def export(
     network = build_network(recipe.network, config, recipe.prior)
     if alpha is not None:
         weights, stages["alpha"] = _with_gains(weights, network, run, alpha)
-    if problems := _misfits(network.state_dict(), weights):
-        raise FileError(
-            f"the weights in {run.folder} do not fit its recipe"
-            f"{' with these settings' * bool(overrides)}: {'; '.join(problems)}."
-        )
+    fit = f"do not fit its recipe{' with these settings' * bool(overrides)}"
+    _require_fit(network, weights, f"the weights in {run.folder} {fit}")
     card = Card(
         network=recipe.network,
         config=settings.to_dict(config),
@@ -104,11 +101,8 @@ def adjust(
     network, card = load_network(source)
     config = settings.override(network.config, overrides)
     tensors, _ = read_tensors(source, kind=FORMAT, version=VERSION)
-    expected = build_network(card.network, config, network.prior).state_dict()
-    if problems := _misfits(expected, tensors):
-        raise FileError(
-            f"the weights in {source} do not fit these settings: {'; '.join(problems)}."
-        )
+    expected = build_network(card.network, config, network.prior)
+    _require_fit(expected, tensors, f"the weights in {source} do not fit these settings")
     kept = {} if overrides else card.scores
     card = dataclasses.replace(
         card, config=settings.to_dict(config), scores=kept if scores is None else dict(scores)
@@ -156,15 +150,15 @@ def load_network(path: str | os.PathLike[str]) -> tuple[Network[Any], Card]:
         raise FileError(
             f"{path} holds a network this version of amortes cannot build: {reason}"
         ) from error
-    if problems := _misfits(network.state_dict(), tensors):
-        raise FileError(f"{path} does not fit its own card: {'; '.join(problems)}.")
+    _require_fit(network, tensors, f"{path} does not fit its own card")
     network.load_state_dict(tensors)
     network.trained_points = points
     return network.to(network.inference_dtype).requires_grad_(False).eval(), card
 
 
-def _misfits(expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> list[str]:
-    """What keeps the found tensors from being the expected ones."""
+def _require_fit(network: Network[Any], found: Mapping[str, Tensor], otherwise: str) -> None:
+    """Raise a `FileError` unless the found tensors can be those of the network."""
+    expected = network.state_dict()
     problems = [f"{name} is missing" for name in expected if name not in found]
     problems += [f"{name} is unknown" for name in found if name not in expected]
     for name in expected.keys() & found.keys():
@@ -176,4 +170,5 @@ def _misfits(expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> lis
             )
         elif given.is_floating_point() and not torch.isfinite(given).all():
             problems.append(f"{name} has values that are not finite")
-    return sorted(problems)
+    if problems:
+        raise FileError(f"{otherwise}: {'; '.join(sorted(problems))}.")

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from amortes.bench.methods.model_based import timed
+from amortes.bench.methods.model_based import timed_step
 from amortes.bench.protocol import Problem, Step
 from amortes.errors import FileError
 from amortes.files import sha256
@@ -46,21 +46,18 @@ class Ours:
             self._asked = None
         self._told = len(X)
         # A prediction needs the fit, which is kept for what follows.
-        _, fit_seconds = timed(lambda: self.optimizer.predict(self._config(X[-1])))
-        asked, search_seconds = timed(self.optimizer.ask)
-        self._asked = asked
-        if self.problem.best_is_seen:
-            recommended, recommend_seconds = X[y.argmax()], 0.0
-        else:
-            found, recommend_seconds = timed(self.optimizer.recommend)
-            recommended = self._point(found.config)
-        return Step(
-            x=self._point(asked.config),
-            recommended=recommended,
-            fit_seconds=fit_seconds,
-            search_seconds=search_seconds,
-            recommend_seconds=recommend_seconds,
+        return timed_step(
+            lambda: self.optimizer.predict(self._config(X[-1])),
+            lambda _: self._ask(),
+            lambda _: X[y.argmax()] if self.problem.best_is_seen else self._recommend(),
         )
+
+    def _ask(self) -> Tensor:
+        self._asked = self.optimizer.ask()
+        return self._point(self._asked.config)
+
+    def _recommend(self) -> Tensor:
+        return self._point(self.optimizer.recommend().config)
 
     def _config(self, x: Tensor) -> dict[str, float]:
         return dict(zip(self.names, x.tolist(), strict=True))

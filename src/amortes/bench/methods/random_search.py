@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from amortes.bench.methods.map_gp import fit_map, posterior_mean
-from amortes.bench.methods.model_based import highest_unseen, recommend, timed
+from amortes.bench.methods.model_based import highest_unseen, recommend, timed_step
 from amortes.bench.protocol import Problem, Step
 from amortes.random import derive_seeds, generator, hashed
 
@@ -32,17 +32,10 @@ class WithoutModel(ABC):
     def step(self, X: Tensor, y: Tensor) -> Step:
         """The next point and the recommended one, given X, `n x d`, and y, `n`."""
         seed = self._step_seed(len(X))
-        _, fit_seconds = timed(lambda: self._tell(X, y, seed))
-        x, search_seconds = timed(lambda: self._ask(X, y, seed))
-        recommended, recommend_seconds = timed(
-            lambda: recommend_without_model(self.problem, X, y, seed)
-        )
-        return Step(
-            x=x,
-            recommended=recommended,
-            fit_seconds=fit_seconds,
-            search_seconds=search_seconds,
-            recommend_seconds=recommend_seconds,
+        return timed_step(
+            lambda: self._tell(X, y, seed),
+            lambda _: self._ask(X, y, seed),
+            lambda _: recommend_without_model(self.problem, X, y, seed),
         )
 
     def _step_seed(self, n: int) -> int:
