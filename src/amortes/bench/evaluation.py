@@ -10,7 +10,6 @@ the weights file, those of the others in one shared by all weights with the same
 
 import dataclasses
 import math
-import os
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +27,7 @@ from amortes.bench.results import PlannedRun, ResultsFolder
 from amortes.bench.sweep import Progress, named_method, sweep
 from amortes.engines import Engine
 from amortes.errors import ConfigError
-from amortes.files import cache_folder, sha256
+from amortes.files import AnyPath, cache_folder, sha256
 from amortes.optimiser.model import ACQUISITIONS
 from amortes.prior.gp import GPPrior
 
@@ -102,7 +101,7 @@ def evaluate_optimisation(
     setting: Setting,
     *,
     engine: Engine,
-    cache: str | os.PathLike[str] | None = None,
+    cache: AnyPath | None = None,
     retry_failed: bool = False,
     progress: Callable[[Progress], None] = lambda heard: None,
 ) -> tuple[list[dict[str, Any]], list[Path]]:

@@ -26,7 +26,6 @@ import dataclasses
 import io
 import itertools
 import json
-import os
 import urllib.parse
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,7 +35,7 @@ from typing import Any
 
 from amortes.bench.loop import Record
 from amortes.bench.protocol import Problem
-from amortes.files import atomic_path, locked, write_text
+from amortes.files import AnyPath, atomic_path, locked, write_text
 
 RESULTS, ENVIRONMENT = "results.csv", "environment.json"
 DIGITS = 9  # of coordinates: float32 pools stay distinct
@@ -102,17 +101,13 @@ def run_csv(
 class ResultsFolder:
     """The folder of a sweep; see the module."""
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: AnyPath) -> None:
         self.path = Path(folder)
 
     def finished(self, run: PlannedRun) -> bool:
-        """Whether the run, or a longer one, is there."""
-        return self.iterations(run) >= run.iterations
-
-    def iterations(self, run: PlannedRun) -> int:
-        """Observations of the run that is there; 0 if there is none or it is damaged."""
+        """Whether the run, or a longer one, is there and whole."""
         rows = self._rows(self._run_file(run))
-        return max((int(row["iteration"]) for row in rows), default=0)
+        return max((int(row["iteration"]) for row in rows), default=0) >= run.iterations
 
     def weights(self) -> dict[str, set[str]]:
         """Digests of the weights that the runs of each method were made with; empty for none."""

@@ -6,7 +6,6 @@ needed, and the last few hundred stay in memory.
 
 import dataclasses
 import itertools
-import os
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +18,7 @@ from amortes.corpora.augment import Symmetry
 from amortes.corpora.plan import CorpusConfig, Shard, read_config
 from amortes.corpora.shards import Rows, read_shard, sample_paths
 from amortes.errors import ConfigError, DataError, FileError, differences
+from amortes.files import AnyPath
 from amortes.prior.gp import GPPrior, Hyperparameters
 from amortes.prior.newton import Optimum
 from amortes.prior.paths import Paths
@@ -38,7 +38,7 @@ class Corpus:
         self._read = lru_cache(CACHED_SHARDS)(lambda shard: read_shard(folder, config, shard))
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str]) -> Self:
+    def open(cls, folder: AnyPath) -> Self:
         """Open a corpus with all its shards; an incomplete one is a `FileError`."""
         folder = Path(folder)
         config = read_config(folder)

@@ -7,7 +7,6 @@ undisturbed one.
 """
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from amortes.corpora.plan import CONFIG_NAME, CorpusConfig, Shard, read_config
 from amortes.corpora.shards import make_shard, read_shard, write_shard
 from amortes.engines import Engine, Made
 from amortes.errors import AmortesError, ConfigError, FileError, differences
-from amortes.files import clear_stale, locked, write_json
+from amortes.files import AnyPath, clear_stale, locked, write_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +33,7 @@ class Summary:
 
 
 def generate(
-    folder: str | os.PathLike[str],
+    folder: AnyPath,
     config: CorpusConfig,
     *,
     engine: Engine,

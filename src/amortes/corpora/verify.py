@@ -8,7 +8,6 @@ hyperparameters and seeds that its index stands for. Then a random sample of pat
   the share of paths where it finds no value more than `TOLERANCE` above f*.
 """
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from amortes.corpora.corpus import Corpus
 from amortes.corpora.plan import CorpusConfig, Shard, read_config
 from amortes.corpora.shards import Rows, drawn_from_seed, evaluate, maximum, read_shard
 from amortes.errors import FileError
+from amortes.files import AnyPath
 from amortes.prior.newton import NewtonConfig
 from amortes.random import generator
 
@@ -51,7 +51,7 @@ class Report:
 
 
 def verify(
-    folder: str | os.PathLike[str],
+    folder: AnyPath,
     *,
     sample: int = 200,
     budget: int = 30,

@@ -9,7 +9,6 @@ draws of the optimum for Monte Carlo over a base network and BoTorch's gains for
 """
 
 import dataclasses
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ import torch
 from torch import Tensor
 
 from amortes.errors import ConfigError
+from amortes.files import AnyPath
 from amortes.oracles.botorch_gains import botorch_gains
 from amortes.oracles.brute_force import GRID, BruteForceConfig, brute_force
 from amortes.oracles.reference import TOLERANCE, Cell
@@ -73,7 +73,7 @@ def alpha_tasks(
     count: int,
     *,
     botorch: bool,
-    cache: str | os.PathLike[str] | None = None,
+    cache: AnyPath | None = None,
     config: BruteForceConfig | None = None,
     on_task: Callable[[str], object] = lambda label: None,
 ) -> Iterator[tuple[Cell, AlphaTask]]:
@@ -129,8 +129,8 @@ def _alpha_task(
     def read(name: str) -> Tensor:
         return torch.tensor(entry[name], dtype=torch.float64)
 
-    columns = map(read, ("gain", "error", "reliability", "x_star", "f_star"))
-    return AlphaTask(X, y, Xq, *columns, read("botorch") if botorch else None)
+    found = {name: read(name) for name in ("gain", "error", "reliability", "x_star", "f_star")}
+    return AlphaTask(X, y, Xq, **found, botorch=read("botorch") if botorch else None)
 
 
 def _compute(

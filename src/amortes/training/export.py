@@ -6,7 +6,6 @@ the card and then demands exactly its tensors; no code in the file is ever run.
 """
 
 import dataclasses
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor
 
 from amortes.errors import ConfigError, FileError
+from amortes.files import AnyPath
 from amortes.nets.base import Network
 from amortes.prior.gp import GPPrior
 from amortes.training import settings
@@ -42,10 +42,10 @@ class Card:
 
 def export(
     run: TrainingRun,
-    path: str | os.PathLike[str],
+    path: AnyPath,
     scores: Mapping[str, Any] | None = None,
     overrides: Sequence[str] = (),
-    alpha: str | os.PathLike[str] | None = None,
+    alpha: AnyPath | None = None,
 ) -> Card:
     """Write the best averaged weights of a run to `path`, with its card.
 
@@ -77,7 +77,7 @@ def export(
     return card
 
 
-def export_untrained(path: str | os.PathLike[str], kind: str, config: Any, prior: GPPrior) -> Card:
+def export_untrained(path: AnyPath, kind: str, config: Any, prior: GPPrior) -> Card:
     """Write a network of which nothing is learned, with its card: what it knows, it computes."""
     network = build_network(kind, config, prior)
     if any(True for _ in network.parameters()):
@@ -89,8 +89,8 @@ def export_untrained(path: str | os.PathLike[str], kind: str, config: Any, prior
 
 
 def adjust(
-    source: str | os.PathLike[str],
-    path: str | os.PathLike[str],
+    source: AnyPath,
+    path: AnyPath,
     scores: Mapping[str, Any] | None = None,
     overrides: Sequence[str] = (),
 ) -> Card:
@@ -112,10 +112,7 @@ def adjust(
 
 
 def _with_gains(
-    weights: Mapping[str, Tensor],
-    network: Network[Any],
-    run: TrainingRun,
-    alpha: str | os.PathLike[str],
+    weights: Mapping[str, Tensor], network: Network[Any], run: TrainingRun, alpha: AnyPath
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The weights of a base run and those of the gains in a file, and what is known of these."""
     source, card = load_network(alpha)
@@ -131,7 +128,7 @@ def _with_gains(
     return {**weights, **{name: taken[name] for name in names}}, card.stages["alpha"]
 
 
-def load_network(path: str | os.PathLike[str]) -> tuple[Network[Any], Card]:
+def load_network(path: AnyPath) -> tuple[Network[Any], Card]:
     """The network in a file written by `export`, ready to use, and its card.
 
     A `FileError` says what is wrong with any other file.
