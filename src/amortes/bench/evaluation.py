@@ -173,7 +173,11 @@ def summarise(rows: Sequence[dict[str, Any]], setting: Setting) -> list[dict[str
     cells = [(str(d), f"{noise:g}") for d in setting.dims for noise in setting.noises]
     table = []
     for cell in [*cells, ALL]:
-        names = [name for name, task in tasks.items() if cell in (_cell(task), ALL)]
+        names = [
+            name
+            for name, task in tasks.items()
+            if cell in ((str(task.d), f"{task.noise_sd:g}"), ALL)
+        ]
         for method in setting.methods:
             there = [name for name in names if (method, name, end) in regret]
             differences = [
@@ -189,14 +193,10 @@ def summarise(rows: Sequence[dict[str, Any]], setting: Setting) -> list[dict[str
                 scores |= {f"regret_{n}": mean, f"error_{n}": error}
             mean, error = _mean_and_error(differences)
             scores |= {"difference": mean, "error_difference": error}
-            scores["wins"] = _mean([_win(difference) for _, difference in differences])
+            scores["wins"] = _mean([0.5 if gap == 0 else float(gap < 0) for _, gap in differences])
             scores["seconds"] = _mean([t for name in there for t in seconds[method, name]])
             table.append(scores)
     return table
-
-
-def _cell(task: Task) -> tuple[str, str]:
-    return str(task.d), f"{task.noise_sd:g}"
 
 
 def _problem(prior: GPPrior, tasks: Mapping[str, Task], name: str) -> PriorFunction:
@@ -216,10 +216,6 @@ def _forward(
     if left is not None and heard.total > heard.done:
         left *= (total - done) / (heard.total - heard.done)
     progress(dataclasses.replace(heard, done=done, total=total, seconds_left=left))
-
-
-def _win(difference: float) -> float:
-    return 0.5 if difference == 0.0 else float(difference < 0.0)
 
 
 def _mean(values: Sequence[float]) -> float | None:

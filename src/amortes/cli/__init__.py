@@ -2,7 +2,6 @@
 
 import signal
 import sys
-from types import FrameType
 
 import click
 
@@ -51,7 +50,7 @@ def app() -> None:
 
 def main() -> None:
     """Entry point: run the command, turn known errors into one clear line and an exit code."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(app(standalone_mode=False))
     except click.ClickException as error:
@@ -65,7 +64,3 @@ def main() -> None:
         ERR.print("[red]Error:[/]", end=" ")
         ERR.print(str(error), markup=False, soft_wrap=True)
         sys.exit(EXIT_ERROR)
-
-
-def _interrupt(signum: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

@@ -69,7 +69,9 @@ def show(
         note = trial.reason or ""
         if trial.status == "pending":
             note = f"{seconds[trial.number]:.0f} s" if trial.number in seconds else "waiting"
-        table.add_row(str(trial.number), _value(trial), *cells, Text(note), style=style)
+        states = {"failed": "failed", "pending": "running"}
+        value = states.get(trial.status) or number(trial.value)
+        table.add_row(str(trial.number), value, *cells, Text(note), style=style)
     return Group(line, table)
 
 
@@ -78,7 +80,3 @@ def describe(trial: Trial) -> str:
     config = " ".join(f"{name}={number(value)}" for name, value in trial.config.items())
     outcome = f"failed, {trial.reason}" if trial.value is None else number(trial.value)
     return f"trial {trial.number}: {outcome}  ({config})"
-
-
-def _value(trial: Trial) -> str:
-    return {"failed": "failed", "pending": "running"}.get(trial.status) or number(trial.value)

@@ -85,22 +85,14 @@ class Guard:
         return token is not None and secrets.compare_digest(token.encode(), self.token.encode())
 
     def _ours(self, host: str) -> bool:
-        name = (urlsplit(f"//{host}").hostname or "") if _parses(host) else ""
-        if name in self.names:
-            return True
         try:
-            ipaddress.ip_address(name)
+            address = urlsplit(f"//{host}")
+            _ = address.port  # raises if it is none
+            if address.hostname not in self.names:
+                ipaddress.ip_address(address.hostname or "")
         except ValueError:
             return False
         return True  # nobody can point an address elsewhere
-
-
-def _parses(host: str) -> bool:
-    try:
-        urlsplit(f"//{host}").port  # noqa: B018
-    except ValueError:
-        return False
-    return True
 
 
 def _same_origin(headers: Headers, host: str) -> bool:

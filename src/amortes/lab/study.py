@@ -209,12 +209,13 @@ class Study:
 
     def _refresh(self, optimizer: Optimizer | None = None) -> Snapshot:
         """Read the files if they have changed; `optimizer` is what was just written, if known."""
-        signature = self._sign()
+        signature = tuple(_stamp(path) for path in (self.path, about_path(self.path)))
         if self._snapshot is not None and signature == self._signature:
             return self._snapshot
         content, beside = self.path.read_bytes(), about_path(self.path)
         known = beside.read_bytes() if beside.exists() else b""
-        about = read_about(known, beside) if known else About(name=_plain_name(self.path))
+        name = self.path.parent.name if self.path.name == "state.json" else self.path.stem
+        about = read_about(known, beside) if known else About(name=name)
         lacks: list[str] = []
         if optimizer is None:
             optimizer, lacks = _load(content, self.path)
@@ -235,9 +236,6 @@ class Study:
             lacks=lacks,
         )
         return self._snapshot
-
-    def _sign(self) -> Signature:
-        return tuple(_stamp(path) for path in (self.path, about_path(self.path)))
 
 
 def _text(state: dict[str, Any]) -> str:
@@ -268,10 +266,6 @@ def _load(content: bytes, path: Path) -> tuple[Optimizer, list[str]]:
 def _network(digest: str) -> str | None:
     """The name of the network with this fingerprint; None, the default, if none comes with us."""
     return next((n for n in names() if fingerprint(load_pretrained(n)[0]) == digest), None)
-
-
-def _plain_name(path: Path) -> str:
-    return path.parent.name if path.name == "state.json" else path.stem
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

@@ -83,20 +83,14 @@ class OursFactory:
 
         A file that has no network, or not the gains that are asked for, is an error.
         """
-        file = self._file
-        _ = self._network
-        return sha256(file)[:DIGITS]
-
-    @property
-    def _file(self) -> Path:
-        if self.weights in names():
-            return weights_path(self.weights)
-        if not Path(self.weights).is_file():
+        file = weights_path(self.weights) if self.weights in names() else Path(self.weights)
+        if not file.is_file():
             raise FileError(
                 f"{self.weights} does not exist; the weights of a method are a file, or one of "
                 f"{', '.join(names())}."
             )
-        return Path(self.weights)
+        _ = self._network
+        return sha256(file)[:DIGITS]
 
     @cached_property
     def _network(self) -> Network[Any]:

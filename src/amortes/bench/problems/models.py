@@ -175,7 +175,10 @@ class ModelTuning(Problem):
         self.name = name
         self.tuning = TUNINGS[name]
         self.d = self.tuning.space.d
-        self._X, self._y = (array[:: self.tuning.every] for array in _load(self.tuning.data))
+        with needs_extra("bench", "The sklearn problems need scikit-learn"):
+            import sklearn.datasets
+        arrays = getattr(sklearn.datasets, f"load_{self.tuning.data}")(return_X_y=True)
+        self._X, self._y = (array[:: self.tuning.every] for array in arrays)
         self._known: dict[tuple[float, ...], float] = {}
 
     def value(self, X: Tensor) -> Tensor:
@@ -205,13 +208,6 @@ class ModelTuning(Problem):
                 model, self._X, self._y, cv=folds, scoring=self.tuning.scoring, error_score="raise"
             )
         return float(scores.mean())
-
-
-def _load(data: str) -> tuple[Any, Any]:
-    with needs_extra("bench", "The sklearn problems need scikit-learn"):
-        import sklearn.datasets
-    X, y = getattr(sklearn.datasets, f"load_{data}")(return_X_y=True)
-    return X, y
 
 
 _WORDS = {"svm": "SVM", "svr": "SVR", "mlp": "MLP"}

@@ -77,7 +77,7 @@ class AmortesSampler(BaseSampler):
                 f"independent_sampler: must be a sampler of Optuna, not {independent_sampler!r}."
             )
         self._acquisition, self._initial = acquisition, n_startup_trials
-        self._seed = _any_seed() if seed is None else seed
+        self._seed = secrets.randbits(32) if seed is None else seed
         gains = acquisition in GAINS
         self._network = None if network is None else as_network(network, gains=gains)
         self._independent_sampler = independent_sampler
@@ -149,7 +149,7 @@ class AmortesSampler(BaseSampler):
     def reseed_rng(self) -> None:
         """Continue with another, random seed, as Optuna has each worker of `n_jobs` do."""
         with self._lock:
-            self._seed = _any_seed()
+            self._seed = secrets.randbits(32)
         if self._independent_sampler is not None:
             self._independent_sampler.reseed_rng()
 
@@ -253,7 +253,3 @@ def _check_single_objective(study: Study) -> None:
             f"AmortesSampler is for one objective, but the study has {len(study.directions)}. "
             f"Use a sampler for several objectives, such as optuna.samplers.NSGAIISampler."
         )
-
-
-def _any_seed() -> int:
-    return secrets.randbits(32)
