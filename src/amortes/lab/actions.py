@@ -35,7 +35,8 @@ def tell(
         config = trial.config if told.config is None else _checked(edit.optimizer, told.config)
         if config != trial.config:
             edit.optimizer.withdraw(trial)
-        known = _tell(edit.optimizer, trial if config == trial.config else config, told)
+        asked = trial if config == trial.config else config
+        known = _tell(edit.optimizer, asked, _outcome(told))
     return edit.snapshot, known
 
 
@@ -71,7 +72,7 @@ def add(
         checked, state = _checked(edit.optimizer, config), edit.optimizer.state
         trial = Trial(len(state["trials"]), checked)
         if result is not None:
-            trial = _tell(edit.optimizer, checked, result)
+            trial = _tell(edit.optimizer, checked, _outcome(result))
         elif not edit.optimizer.space.allows(checked):
             text = "These values violate a constraint, or are not in the list of the study."
             raise FormError([Problem("config", text)])
@@ -86,14 +87,7 @@ def add_results(study: Study, trials: Sequence[Trial], expected: str | None = No
     """Results of the past."""
     with study.change(f"{len(trials)} results from a table", expected) as edit:
         for trial in trials:
-            edit.optimizer.tell(
-                trial.config,
-                trial.value,
-                failed=trial.status == "failed",
-                cost=trial.cost,
-                reason=trial.reason,
-                violation=trial.violation,
-            )
+            _tell(edit.optimizer, trial.config, trial)
     return edit.snapshot
 
 
@@ -156,15 +150,14 @@ def _outcome(result: Result) -> Outcome:
     return Outcome.of(result.value, result.cost, failed, result.note or None, result.violation)
 
 
-def _tell(optimizer: Optimizer, trial: Trial | Mapping[str, Any], result: Result) -> Trial:
-    _outcome(result)
+def _tell(optimizer: Optimizer, trial: Trial | Mapping[str, Any], known: Outcome | Trial) -> Trial:
     return optimizer.tell(
         trial,
-        result.value,
-        cost=result.cost,
-        failed=result.failed or result.value is None,
-        reason=result.note or None,
-        violation=result.violation,
+        known.value,
+        cost=known.cost,
+        failed=known.status == "failed",
+        reason=known.reason,
+        violation=known.violation,
     )
 
 
@@ -176,10 +169,10 @@ def _with_predictions(
     for trial in trials:
         explanation = optimizer.explain(trial, level=LEVEL)
         kind = "own" if own else explanation.kind
-        predictions[trial.number] = Prediction(kind=kind, reason=reason_text(explanation, kind))
+        known: dict[str, float] = {}
         if explanation.prediction is not None:
-            (result,) = optimizer.predict([trial.config], level=LEVEL, observation_noise=True)
-            predictions[trial.number] = predictions[trial.number].model_copy(
-                update={"median": result.median, "lower": result.lower, "upper": result.upper}
-            )
+            result = optimizer.predict(trial.config, level=LEVEL, observation_noise=True)
+            known = {"median": result.median, "lower": result.lower, "upper": result.upper}
+        reason = reason_text(explanation, kind)
+        predictions[trial.number] = Prediction(kind=kind, reason=reason, **known)
     return about.model_copy(update={"predictions": predictions})

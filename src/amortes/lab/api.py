@@ -90,13 +90,9 @@ def create_study(form: NewStudy, folder: AFolder) -> StudyView:
         space, form.goal, acquisition="auto" if form.noisy else "logei", start=past
     )
     about = About(
-        name=form.name,
-        notes=form.notes,
+        **form.model_dump(include={"name", "notes", "unit", "batch", "noisy"}),
         value=value,
-        unit=form.unit,
         units={entry.name: entry.unit for entry in form.parameters if entry.unit},
-        batch=form.batch,
-        noisy=form.noisy,
     )
     study = folder.create(optimizer, about)
     return study_view(study.read(), in_use=False)
