@@ -14,7 +14,7 @@ COMMANDS = {
     "optimize": ("optimize:optimize", "Find the best arguments of a command."),
     "lab": ("lab:lab", "Run experiments on a local web page."),
     "demo": ("demo:demo", "Noisy Hartmann-6: entropy search, LogEI, random search."),
-    "info": ("info:info", "The trained networks that come with amortes."),
+    "info": ("weights:info", "The trained networks that come with amortes."),
     "prior": ("groups:prior", "Sample paths, their maxima, and corpora of them."),
     "train": ("groups:train", "Train the base or the alpha stage of a network."),
     "export": ("export:export", "Write the weights of a run to one file."),
