@@ -34,7 +34,6 @@ class HPOB(Problem):
     """A pool of evaluated configurations, by a name such as `hpob-5971-9970`."""
 
     family = "hpob"
-    noise_sd = 0.0
     pool: Tensor
 
     def __init__(self, name: str) -> None:

@@ -60,7 +60,6 @@ class LCBench(Problem):
     """Accuracy in per cent as a function of seven hyperparameters; by name, see `TASKS`."""
 
     family = "lcbench"
-    noise_sd = 0.0
     d = len(LOW)
 
     def __init__(self, name: str) -> None:

@@ -169,7 +169,6 @@ class ModelTuning(Problem):
     """The cross-validated score of a scikit-learn model; by name, see `TUNINGS`."""
 
     family = "sklearn"
-    noise_sd = 0.0
 
     def __init__(self, name: str) -> None:
         self.name = name
