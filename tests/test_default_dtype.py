@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from amortes import Float, minimize
-from amortes.corpora.augment import Symmetry
+from amortes.corpora.corpus import Symmetry
 from amortes.nets.kernel import KernelConfig, KernelNetwork
 from amortes.pretrained import names, weights_path
 from amortes.prior.gp import PRIORS

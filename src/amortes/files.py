@@ -17,10 +17,11 @@ from typing import Any
 from amortes.errors import FileError, shown
 
 CACHE_VARIABLE = "AMORTES_CACHE"
+AnyPath = str | os.PathLike[str]
 
 
 @contextlib.contextmanager
-def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_path(target: AnyPath) -> Iterator[Path]:
     """Yield a temporary path beside `target`; rename it to `target` if the block succeeds."""
     target = as_path(target)
     with _writing(target):
@@ -46,7 +47,7 @@ def _writing(target: Path) -> Iterator[None]:
         raise FileError(f"{target} cannot be written: {_reason(error)}.") from error
 
 
-def as_path(path: str | os.PathLike[str]) -> Path:
+def as_path(path: AnyPath) -> Path:
     """The path, or a `FileError` if it is none."""
     try:
         return Path(path)
@@ -58,25 +59,25 @@ def _reason(error: OSError | ValueError) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def clear_stale(folder: str | os.PathLike[str], *names: str) -> None:
+def clear_stale(folder: AnyPath, *names: str) -> None:
     """Remove what a kill left of writing files of these names (or patterns); nobody may write."""
     for name in names:
         for stale in Path(folder).glob(f".{name}.*.tmp"):
             stale.unlink(missing_ok=True)
 
 
-def write_text(target: str | os.PathLike[str], text: str) -> None:
+def write_text(target: AnyPath, text: str) -> None:
     """Write `text` to `target` atomically."""
     with atomic_path(target) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_json(target: str | os.PathLike[str], value: Any) -> None:
+def write_json(target: AnyPath, value: Any) -> None:
     """Write `value` to `target` as indented JSON, atomically."""
     write_text(target, json.dumps(value, indent=2) + "\n")
 
 
-def read_json(source: str | os.PathLike[str]) -> Any:
+def read_json(source: AnyPath) -> Any:
     """Read a JSON file; a missing or damaged one is a `FileError` that names it."""
     path = as_path(source)
     try:
@@ -93,12 +94,12 @@ def read_json(source: str | os.PathLike[str]) -> Any:
         raise FileError(f"{source} is not valid JSON ({error}).") from error
 
 
-def cache_folder(chosen: str | os.PathLike[str] | None = None) -> Path:
+def cache_folder(chosen: AnyPath | None = None) -> Path:
     """Where to keep what takes long: as chosen, $AMORTES_CACHE or ~/.cache/amortes, anywhere."""
     return Path(chosen or os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "amortes")
 
 
-def sha256(source: str | os.PathLike[str]) -> str:
+def sha256(source: AnyPath) -> str:
     """Hex SHA-256 digest of a file."""
     with Path(source).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

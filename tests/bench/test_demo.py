@@ -12,9 +12,12 @@ EVALUATIONS = 9
 def results() -> list[tuple[Scene, dict[str, list[list[float]]]]]:
     pytest.importorskip("optuna")
     pytest.importorskip("sklearn")
-    said: list[str] = []
-    found = [(scene, run_scene(scene, EVALUATIONS, 1, said.append)) for scene in SCENES]
-    assert len(said) == len(SCENES) * len(METHODS)
+    heard: list[str] = []
+    found = [
+        (scene, run_scene(scene, EVALUATIONS, 1, lambda **told: heard.extend(told)))
+        for scene in SCENES
+    ]
+    assert heard == ["note", "advance"] * len(SCENES) * len(METHODS)
     return found
 
 

@@ -4,7 +4,7 @@ import types
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from amortes.bench.problems.registry import PROBLEMS
 from amortes.bench.suites import SUITES
@@ -14,6 +14,7 @@ from amortes.cli.console import EXIT_FAILED_CHECK, EXIT_USAGE
 from amortes.cli.groups import bench
 from amortes.errors import ConfigError, FileError
 from tests.bench.fake import fake_method
+from tests.cli.call import call
 
 pytest.importorskip("botorch")
 
@@ -27,10 +28,7 @@ def methods(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def invoke(*arguments: object) -> Result:
-    result = CliRunner().invoke(bench, ["run", *map(str, arguments), "--workers", "1"])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    return call(bench, "run", *arguments, "--workers", 1)
 
 
 def test_a_sweep_goes_on_where_it_was(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 import amortes
 from amortes.bench import environment, evaluation
@@ -16,6 +16,7 @@ from amortes.training.export import export
 from amortes.training.loop import train
 from amortes.training.run import TrainingRun
 from tests.bench.fake import fake_method
+from tests.cli.call import call
 from tests.training.fake import fake_recipe
 
 
@@ -42,10 +43,7 @@ def methods(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def invoke(*arguments: object) -> Result:
-    result = CliRunner().invoke(bo, [*map(str, arguments), "--workers", "1"])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    return call(bo, *arguments, "--workers", 1)
 
 
 SMALL = ("--dims", "1,2", "--noises", "0.1", "--functions", "2", "--evaluations", "4")

@@ -3,7 +3,7 @@ import pytest
 from click.testing import CliRunner
 
 from amortes.cli import groups
-from amortes.cli.lazy import LazyGroup
+from amortes.cli.groups import LazyGroup
 
 GROUPS = [group for group in vars(groups).values() if isinstance(group, LazyGroup)]
 COMMANDS = [

@@ -7,22 +7,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
-from click.testing import CliRunner, Result
 
 from amortes.cli.console import EXIT_FAILED_CHECK, EXIT_USAGE
 from amortes.cli.prior_corpus import generate, verify
 from amortes.errors import ConfigError, FileError
+from tests.cli.call import call
 
 SMALL = ["--dims", "1-2", "--shard-size", "32"]
-
-
-def run(command: click.Command, *arguments: object) -> Result:
-    result = CliRunner().invoke(command, [str(argument) for argument in arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -32,18 +24,18 @@ def content(folder: Path) -> dict[str, bytes]:
 def test_generate_then_go_on_without_options(tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     options = ["--paths", 100, "--seed", 3, "--workers", 1, *SMALL]
-    [row] = json.loads(run(generate, folder, *options, "--json").stdout)
+    [row] = json.loads(call(generate, folder, *options, "--json").stdout)
     assert (row["paths"], row["made"]) == (100, 100)
     assert row["MB"] == pytest.approx(sum(map(len, content(folder).values())) / 1e6)
     before = content(folder)
-    [row] = json.loads(run(generate, folder, "--workers", 1, "--json").stdout)
+    [row] = json.loads(call(generate, folder, "--workers", 1, "--json").stdout)
     assert (row["paths"], row["made"]) == (100, 0)
     assert content(folder) == before
-    assert "100" in run(generate, folder).stdout  # as a table
+    assert "100" in call(generate, folder).stdout  # as a table
     with pytest.raises(ConfigError, match="seed: has 3, asked for 4"):
-        run(generate, folder, "--seed", 4)
+        call(generate, folder, "--seed", 4)
     with pytest.raises(ConfigError, match=r"dims: has \[1, 2\], asked for \[1, 2, 3\]"):
-        run(generate, folder, "--dims", "1-3")
+        call(generate, folder, "--dims", "1-3")
 
 
 def test_wrong_use_is_explained(tmp_path: Path) -> None:
@@ -53,20 +45,20 @@ def test_wrong_use_is_explained(tmp_path: Path) -> None:
         (["--paths", 10, "--ray-address", "auto"], "--engine ray"),
     ]
     for options, message in cases:
-        result = run(generate, tmp_path / "corpus", *options)
+        result = call(generate, tmp_path / "corpus", *options)
         assert result.exit_code == EXIT_USAGE
         assert message in result.stderr
     with pytest.raises(FileError, match=r"corpus\.json does not exist"):
-        run(generate, tmp_path / "corpus", "--only-shards", 1)
+        call(generate, tmp_path / "corpus", "--only-shards", 1)
     with pytest.raises(ConfigError, match="no prior 'papre'"):
-        run(generate, tmp_path / "corpus", "--paths", 10, "--prior", "papre")
+        call(generate, tmp_path / "corpus", "--paths", 10, "--prior", "papre")
     assert not (tmp_path / "corpus").exists()
 
 
 def test_verify_names_damage_and_the_command_that_repairs_it(tmp_path: Path) -> None:
-    run(generate, tmp_path, "--paths", 60, "--dims", "1-2", "--shard-size", 10, "--workers", 1)
+    call(generate, tmp_path, "--paths", 60, "--dims", "1-2", "--shard-size", 10, "--workers", 1)
     before = content(tmp_path)
-    result = run(verify, tmp_path, "--sample", 4, "--budget", 2)
+    result = call(verify, tmp_path, "--sample", 4, "--budget", 2)
     assert result.exit_code == 0
     assert "6 of 6 shards are whole" in result.stdout
     flipped = bytearray(before["shard-00002.safetensors"])
@@ -74,17 +66,17 @@ def test_verify_names_damage_and_the_command_that_repairs_it(tmp_path: Path) -> 
     (tmp_path / "shard-00002.safetensors").write_bytes(flipped)
     (tmp_path / "shard-00004.safetensors").write_bytes(before["shard-00004.safetensors"][:900])
     (tmp_path / "shard-00005.safetensors").unlink()
-    result = run(verify, tmp_path, "--sample", 4, "--budget", 2, "--json")
+    result = call(verify, tmp_path, "--sample", 4, "--budget", 2, "--json")
     assert result.exit_code == EXIT_FAILED_CHECK
     report = json.loads(result.stdout)
     assert sorted(report["damaged"]) == ["2", "4", "5"]
     assert [row["within_1e-5"] for row in report["dims"]] == [1.0, 1.0]
     repair = f"amortes prior generate {tmp_path} --only-shards 2,4-5"
     assert report["repair"] == repair
-    assert repair in run(verify, tmp_path, "--sample", 0).stderr
-    run(generate, *repair.split()[3:], "--workers", 1)
+    assert repair in call(verify, tmp_path, "--sample", 0).stderr
+    call(generate, *repair.split()[3:], "--workers", 1)
     assert content(tmp_path) == before
-    assert run(verify, tmp_path, "--sample", 0).exit_code == 0
+    assert call(verify, tmp_path, "--sample", 0).exit_code == 0
 
 
 def start(folder: Path, *options: str) -> subprocess.Popen[str]:
@@ -126,7 +118,7 @@ def test_a_killed_run_goes_on_and_ends_as_if_undisturbed(tmp_path: Path) -> None
     process.communicate(timeout=20)
     wait_for_end_of_group(process.pid)
     assert 6 <= len(list(folder.glob("shard-*"))) < 24
-    run(generate, folder, "--workers", 1)
-    run(generate, tmp_path / "undisturbed", "--paths", 750, *SMALL, "--workers", 1)
+    call(generate, folder, "--workers", 1)
+    call(generate, tmp_path / "undisturbed", "--paths", 750, *SMALL, "--workers", 1)
     assert len(content(folder)) == 25
     assert content(folder) == content(tmp_path / "undisturbed")

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 from pathlib import Path
 
@@ -5,9 +6,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from amortes.bench.maximisers.comparison import Target
+from amortes.bench.maximisers import comparison
 from amortes.bench.maximisers.ensemble import DEFAULT_ENSEMBLE, Ensemble, run_candidate
-from amortes.bench.maximisers.first_order import FirstOrderConfig
 from amortes.cli.prior_search import bench, ensemble
 from amortes.errors import ConfigError, FileError
 
@@ -18,9 +18,7 @@ QUICK_ENSEMBLE = ["--dim", "1", "--paths", "5", "--candidates", "8", "--seed", "
 
 @pytest.fixture
 def quick_file(tmp_path: Path) -> Path:
-    member = FirstOrderConfig.from_dict(
-        DEFAULT_ENSEMBLE.members[0].to_dict() | {"num_samples": 20, "n_iterations_max": 10}
-    )
+    member = dataclasses.replace(DEFAULT_ENSEMBLE.members[0], num_samples=20, n_iterations_max=10)
     Ensemble(members=(member,)).save(tmp_path / "quick.json")
     return tmp_path / "quick.json"
 
@@ -52,16 +50,14 @@ def test_bench_table_with_the_built_in_ensemble() -> None:
 def test_a_missed_target_fails_the_check_only(
     check: list[str], exit_code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    strict = Target(ms_per_path=0.0, solved=0.5)
-    monkeypatch.setattr(Target, "for_dim", lambda d: strict)
+    monkeypatch.setattr(comparison, "PROMISED", (0.0, 0.5))
     result = CliRunner().invoke(bench, [*QUICK_BENCH, "--ensemble-paths", "0", *check])
     assert result.exit_code == exit_code
     assert ("misses its target: d=2" in result.stderr) == bool(check)
 
 
 def test_a_met_target_passes_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    generous = Target(ms_per_path=1e6, solved=0.5)
-    monkeypatch.setattr(Target, "for_dim", lambda d: generous)
+    monkeypatch.setattr(comparison, "PROMISED", (1e6, 0.5))
     result = CliRunner().invoke(bench, [*QUICK_BENCH, "--ensemble-paths", "0", "--check"])
     assert result.exit_code == 0, result.output
 

@@ -28,7 +28,6 @@ def test_sparklines() -> None:
     assert sparkline([]) == ""
     assert sparkline([0.0, 0.5, 1.0]) == "▁▅█"
     assert sparkline([2.0, 2.0]) == "▁▁"
-    assert sparkline([0.5], (0.0, 1.0)) == "▅"
     long = sparkline([float(i) for i in range(10 * WIDTH)])
     assert len(long) == WIDTH
     assert list(long) == sorted(long)

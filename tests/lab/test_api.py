@@ -224,3 +224,17 @@ def test_questions_before_there_is_a_result(client: TestClient, coffee: str) -> 
     answers.append(client.post(f"{coffee}/predict", json=body))
     answers.append(client.get(f"{coffee}/contour?x=temperature&y=time"))
     assert [answer.status_code for answer in answers] == [409] * 5
+
+
+def test_counts_and_the_best(client: TestClient, coffee: str) -> None:
+    client.post(f"{coffee}/ask", json={"n": 4})
+    client.post(f"{coffee}/trials/0/tell", json={"value": 2.0})
+    client.post(f"{coffee}/trials/1/tell", json={"value": 3.0})
+    client.post(f"{coffee}/trials/2/tell", json={"failed": True})
+    (summary,) = client.get("/api/studies").json()
+    study = client.get(coffee).json()
+    assert summary.items() <= study.items()
+    counts = {k: summary[k] for k in ("results", "failed", "pending", "best")}
+    assert counts == {"results": 2, "failed": 1, "pending": 1, "best": 3.0}
+    assert study["trials"][0]["predicted"]["kind"] == "initial"
+    assert study["units"] == {"temperature": "°C", "time": "s"}

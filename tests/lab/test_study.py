@@ -8,9 +8,9 @@ import pytest
 from amortes import Float, Optimizer, files
 from amortes.errors import FileError
 from amortes.lab import study as module
-from amortes.lab.about import About, about_path
+from amortes.lab.about import about_path
 from amortes.lab.errors import ChangedError, ConflictError, NotFoundError, ReadOnlyError
-from amortes.lab.study import Change, Study
+from amortes.lab.study import Study
 
 SPACE = {"x": Float(0, 1)}
 
@@ -24,16 +24,9 @@ def study(tmp_path: Path) -> Study:
     return study
 
 
-def tell(x: float) -> object:
-    def action(optimizer: Optimizer, about: About) -> Change[float]:
-        optimizer.tell({"x": x}, x)
-        return optimizer, about, x
-
-    return action
-
-
 def add(study: Study, x: float, expected: str | None = None) -> None:
-    study.change(f"result {x}", tell(x), expected=expected)  # type: ignore[arg-type]
+    with study.change(f"result {x}", expected) as edit:
+        edit.optimizer.tell({"x": x}, x)
 
 
 def test_a_change_is_in_the_file_when_it_is_confirmed(study: Study) -> None:
@@ -72,12 +65,13 @@ def test_what_fails_changes_nothing(study: Study, monkeypatch: pytest.MonkeyPatc
     add(study, 0.5)
     before = study.path.read_bytes(), study.read()
 
-    def half(optimizer: Optimizer, about: About) -> Change[None]:
-        optimizer.tell({"x": 0.1}, 1.0)
-        raise ValueError("on the way")
+    def half() -> None:
+        with study.change("half") as edit:
+            edit.optimizer.tell({"x": 0.1}, 1.0)
+            raise ValueError("on the way")
 
     with pytest.raises(ValueError, match="on the way"):
-        study.change("half", half)
+        half()
     full = OSError(28, "No space left on device")
     write = files.write_text
 
@@ -102,19 +96,20 @@ def test_readers_do_not_wait_for_a_change(study: Study) -> None:
     before = study.read()
     started, go = threading.Event(), threading.Event()
 
-    def slow(optimizer: Optimizer, about: About) -> Change[None]:
-        started.set()
-        assert go.wait(30)
-        optimizer.tell({"x": 0.5}, 1.0)
-        return optimizer, about, None
+    def slow() -> str:
+        with study.change("slow") as edit:
+            started.set()
+            assert go.wait(30)
+            edit.optimizer.tell({"x": 0.5}, 1.0)
+        return edit.snapshot.version
 
     with ThreadPoolExecutor(1) as pool:
-        change = pool.submit(study.change, "slow", slow)
+        change = pool.submit(slow)
         assert started.wait(30)
         assert study.read() == before
         assert not study.in_use  # by a program
         go.set()
-        assert change.result()[0].version != before.version
+        assert change.result() != before.version
 
 
 def test_a_program_s_changes_are_seen_and_cannot_be_undone(study: Study) -> None:

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 METHODS = {"auto": "amortes", "optuna-tpe": "Optuna TPE", "random": "random search"}
 COLOURS = {"auto": BLUE, "optuna-tpe": ORANGE, "random": GREY}
-SMALLEST = 1e-6
-"""Regrets below this are drawn as this."""
+SMALLEST = 1e-6  # regrets below this are drawn as this
 
 
 @dataclass(frozen=True)
@@ -62,16 +61,17 @@ Curves = dict[str, list[list[float]]]
 """For each method a curve for each seed: its measure after d, d + 1, ... observations."""
 
 
-def run_scene(scene: Scene, evaluations: int, seeds: int, step: Callable[[str], None]) -> Curves:
-    """All methods on a problem; `step` is told before each run what comes."""
+def run_scene(scene: Scene, evaluations: int, seeds: int, update: Callable[..., None]) -> Curves:
+    """All methods on a problem; `update` hears of a `note` before and an `advance` after a run."""
     problem = make_problem(scene.problem)
     curves: Curves = {method: [] for method in METHODS}
     for seed in range(seeds):
         for method in METHODS:
-            step(f"{scene.problem}, {METHODS[method]}, seed {seed}")
+            update(note=f"{scene.problem}, {METHODS[method]}, seed {seed}")
             factory = method_factory(method)
             records = optimise(problem, factory, seed=seed, iterations=evaluations)
             curves[method].append([scene.measure(record) for record in records])
+            update(advance=1)
     return curves
 
 

@@ -8,8 +8,8 @@ Runs are kept in a cache: those of methods that use the weights in a folder name
 the weights file, those of the others in one shared by all weights with the same prior.
 """
 
+import dataclasses
 import math
-import os
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -20,13 +20,14 @@ from typing import Any
 
 import amortes
 from amortes.bench.environment import commit
+from amortes.bench.prior_scores import error_of_means
 from amortes.bench.problems.prior import PriorFunction, label
 from amortes.bench.protocol import MethodFactory, weights_digest
 from amortes.bench.results import PlannedRun, ResultsFolder
 from amortes.bench.sweep import Progress, named_method, sweep
 from amortes.engines import Engine
 from amortes.errors import ConfigError
-from amortes.files import cache_folder, sha256
+from amortes.files import AnyPath, cache_folder, sha256
 from amortes.optimiser.suggest import ACQUISITIONS
 from amortes.prior.gp import GPPrior
 
@@ -100,7 +101,7 @@ def evaluate_optimisation(
     setting: Setting,
     *,
     engine: Engine,
-    cache: str | os.PathLike[str] | None = None,
+    cache: AnyPath | None = None,
     retry_failed: bool = False,
     progress: Callable[[Progress], None] = lambda heard: None,
 ) -> tuple[list[dict[str, Any]], list[Path]]:
@@ -172,7 +173,11 @@ def summarise(rows: Sequence[dict[str, Any]], setting: Setting) -> list[dict[str
     cells = [(str(d), f"{noise:g}") for d in setting.dims for noise in setting.noises]
     table = []
     for cell in [*cells, ALL]:
-        names = [name for name, task in tasks.items() if cell in (_cell(task), ALL)]
+        names = [
+            name
+            for name, task in tasks.items()
+            if cell in ((str(task.d), f"{task.noise_sd:g}"), ALL)
+        ]
         for method in setting.methods:
             there = [name for name in names if (method, name, end) in regret]
             differences = [
@@ -188,14 +193,10 @@ def summarise(rows: Sequence[dict[str, Any]], setting: Setting) -> list[dict[str
                 scores |= {f"regret_{n}": mean, f"error_{n}": error}
             mean, error = _mean_and_error(differences)
             scores |= {"difference": mean, "error_difference": error}
-            scores["wins"] = _mean([_win(difference) for _, difference in differences])
+            scores["wins"] = _mean([0.5 if gap == 0 else float(gap < 0) for _, gap in differences])
             scores["seconds"] = _mean([t for name in there for t in seconds[method, name]])
             table.append(scores)
     return table
-
-
-def _cell(task: Task) -> tuple[str, str]:
-    return str(task.d), f"{task.noise_sd:g}"
 
 
 def _problem(prior: GPPrior, tasks: Mapping[str, Task], name: str) -> PriorFunction:
@@ -211,22 +212,10 @@ def _forward(
     progress: Callable[[Progress], None], before: int, total: int, heard: Progress
 ) -> None:
     """Count the runs of both groups together."""
-    left = heard.seconds_left
+    done, left = before + heard.done, heard.seconds_left
     if left is not None and heard.total > heard.done:
-        left *= (total - before - heard.done) / (heard.total - heard.done)
-    progress(
-        Progress(
-            done=before + heard.done,
-            total=total,
-            run=heard.run,
-            failure=heard.failure,
-            seconds_left=left,
-        )
-    )
-
-
-def _win(difference: float) -> float:
-    return 0.5 if difference == 0.0 else float(difference < 0.0)
+        left *= (total - done) / (heard.total - heard.done)
+    progress(dataclasses.replace(heard, done=done, total=total, seconds_left=left))
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -234,16 +223,9 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _mean_and_error(values: Sequence[tuple[Task, float]]) -> tuple[float | None, float | None]:
-    """Mean over D dimensions of means over functions, and its standard error; None if unknown.
-
-    error^2 = sum_d s_d^2 / n_d / D^2,  s_d^2: variance of the n_d functions of a dimension
-    """
+    """Mean over dimensions of means over functions, and its standard error; None if unknown."""
     noises: dict[int, dict[int, list[float]]] = {}  # by dimension and index of the function
     for task, value in values:
         noises.setdefault(task.d, {}).setdefault(task.index, []).append(value)
     groups = [[statistics.fmean(v) for v in functions.values()] for functions in noises.values()]
-    mean = _mean([statistics.fmean(group) for group in groups])
-    if not groups or min(map(len, groups)) < 2:
-        return mean, None
-    squares = sum(statistics.variance(group) / len(group) for group in groups)
-    return mean, math.sqrt(squares) / len(groups)
+    return _mean([statistics.fmean(group) for group in groups]), error_of_means(groups)

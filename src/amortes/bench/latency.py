@@ -30,7 +30,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -49,21 +49,14 @@ OURS, LOGEI, GIBBON, OPTUNA = "amortes", "MAP GP + LogEI", "MAP GP + GIBBON", "O
 FULLY_BAYESIAN = "fully Bayesian GP + JES"
 COMPILED = f"{FULLY_BAYESIAN}, compiled code"
 MCMC = (FULLY_BAYESIAN, COMPILED)
-MCMC_REPEATS = 3
-"""Datasets of each size that methods with MCMC are timed on."""
+MCMC_REPEATS = 3  # datasets of each size that methods with MCMC are timed on
 
 
-@dataclass(frozen=True)
-class Seconds:
+class Seconds(NamedTuple):
     """Of one suggestion."""
 
     fit: float  # condition the network, or fit the model
     search: float
-
-    @property
-    def total(self) -> float:
-        """Both."""
-        return self.fit + self.search
 
 
 Stopwatch = Callable[[Tensor, Tensor, int], Seconds]
@@ -104,9 +97,9 @@ def compare(
     """A row for each number of points and method; medians of all datasets but the first."""
     methods = {
         OURS: ours(network),
-        LOGEI: other("map-logei", d),
-        GIBBON: other("map-gibbon", d),
-        OPTUNA: other("optuna-gp", d),
+        LOGEI: _timed(method_factory("map-logei"), d),
+        GIBBON: _timed(method_factory("map-gibbon"), d),
+        OPTUNA: _timed(method_factory("optuna-gp"), d),
     }
     if fully_bayesian:
         methods |= _fully_bayesian(d)
@@ -125,21 +118,12 @@ def compare(
 
 def rows(n: int, times: dict[str, list[Seconds]]) -> Iterator[LatencyRow]:
     """Medians by method, ours the first."""
-    medians = {
-        name: {
-            part: 1e3 * statistics.median(getattr(seconds, part) for seconds in taken)
-            for part in ("total", "fit", "search")
-        }
-        for name, taken in times.items()
-    }
-    for name, ms in medians.items():
+    ours = 1e3 * statistics.median(map(sum, times[OURS]))
+    for name, taken in times.items():
+        fit, search = (1e3 * statistics.median(part) for part in zip(*taken, strict=True))
+        ms = 1e3 * statistics.median(map(sum, taken))
         yield LatencyRow(
-            n=n,
-            method=name,
-            ms=ms["total"],
-            fit_ms=ms["fit"],
-            search_ms=ms["search"],
-            times_ours=ms["total"] / medians[OURS]["total"],
+            n=n, method=name, ms=ms, fit_ms=fit, search_ms=search, times_ours=ms / ours
         )
 
 
@@ -155,18 +139,18 @@ def draw(
 
 def run_on(network: Network[Any], problem: Problem, most: int, count: int, seed: int) -> Datasets:
     """The first n <= `most` results of our own runs on a problem, by the default policy."""
+
+    def method(problem: Problem, seed: int) -> Ours:
+        return Ours(problem, seed, network, "auto")
+
     runs = []
     for i in range(count):
-        records = optimise(problem, _ours(network), seed=seed + i, iterations=most)
+        records = optimise(problem, method, seed=seed + i, iterations=most)
         first = initial_points(problem, seed + i)
         X = torch.cat([first, torch.tensor([r.x for r in records[1:]], dtype=torch.float64)])
         y = problem.value(X) + noise(problem, seed + i, most)
         runs.append((X, y))
     return lambda n: [(X[:n], y[:n]) for X, y in runs]
-
-
-def _ours(network: Network[Any]) -> MethodFactory:
-    return lambda problem, seed: Ours(problem, seed, network, "auto")
 
 
 def ours(network: Network[Any]) -> Stopwatch:
@@ -193,11 +177,6 @@ def ours(network: Network[Any]) -> Stopwatch:
     return method
 
 
-def other(name: str, d: int) -> Stopwatch:
-    """A method of the benchmarks, without its recommendation."""
-    return _timed(method_factory(name), d)
-
-
 def _fully_bayesian(d: int) -> dict[str, Stopwatch]:
     """JES of the fully Bayesian GP with BoTorch's defaults, as BoTorch compiles it and compiled."""
     method_factory("fb-jes")  # says what is missing, if anything is
@@ -212,6 +191,8 @@ def _fully_bayesian(d: int) -> dict[str, Stopwatch]:
 
 
 def _timed(factory: MethodFactory, d: int) -> Stopwatch:
+    """A method of the benchmarks, without its recommendation."""
+
     def method(X: Tensor, y: Tensor, seed: int) -> Seconds:
         step = factory(_Unseen(d), seed).step(X, y)
         return Seconds(step.fit_seconds, step.search_seconds)

@@ -5,7 +5,6 @@ three of times. The same results give the same file.
 """
 
 import gzip
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from amortes.bench.report.results import (
     combined,
     read_text,
 )
-from amortes.files import atomic_path
+from amortes.files import AnyPath, atomic_path
 
 COLUMNS = [*NEEDED, *OPTIONAL]
 DIGITS = dict.fromkeys(("value", "regret", "simple_value", "simple_regret"), 6) | dict.fromkeys(
@@ -29,7 +28,7 @@ DIGITS = dict.fromkeys(("value", "regret", "simple_value", "simple_regret"), 6) 
 )
 
 
-def pack(sources: Sequence[Path], target: str | os.PathLike[str]) -> int:
+def pack(sources: Sequence[Path], target: AnyPath) -> int:
     """Write what the sweeps in `sources` have to `target`; returns the number of runs.
 
     Of a run that several of them have, that of the last one is kept.

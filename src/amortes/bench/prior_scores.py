@@ -14,7 +14,6 @@ The output warp is part of the model. A single observation that nobody foresaw c
 than `LEAST` nats at the scale of the results told, or it would decide the mean of a family.
 """
 
-import dataclasses
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -154,23 +153,18 @@ def _by_family(
             families=label,
             n=n,
             mean=statistics.fmean(statistics.fmean(group) for group in chosen),
-            error=_error(chosen),
+            error=error_of_means(chosen),
             ahead=statistics.fmean(value > 0 for value in values),
             problems=len(values),
         )
 
 
-def _error(groups: Sequence[Sequence[float]]) -> float | None:
-    """Standard error of the mean of the means of G groups; None if a group has one value only.
+def error_of_means(groups: Sequence[Sequence[float]]) -> float | None:
+    """Standard error of the mean of the means of G groups; None if one has not two values.
 
     error^2 = sum_g s_g^2 / n_g / G^2,  s_g^2: variance of the n_g values of a group
     """
-    if min(map(len, groups)) < 2:
+    if min(map(len, groups), default=0) < 2:
         return None
     squares = sum(statistics.variance(group) / len(group) for group in groups)
     return math.sqrt(squares) / len(groups)
-
-
-def as_rows(differences: Iterable[Difference]) -> list[dict[str, Any]]:
-    """For tables and JSON."""
-    return [dataclasses.asdict(difference) for difference in differences]

@@ -23,12 +23,10 @@ class Problem(ABC):
     """A function to be maximised on the unit cube; all tensors are float64."""
 
     name: str
-    family: str
-    """What kind of problem it is, such as "classic" or "lcbench"; reports are by family."""
+    family: str  # what kind of problem it is, such as "classic" or "lcbench"; reports are by family
     d: int
     noise_sd: float = 0.0
-    best: float | None = None
-    """Highest value of the function; None if nobody knows it."""
+    best: float | None = None  # highest value of the function; None if nobody knows it
     pool: Tensor | None = None
     """The only points there are, `m x d`; None if the whole cube is allowed."""
 

@@ -22,10 +22,10 @@ Files are written whole or not at all, by one process, which holds a lock on the
 
 import contextlib
 import csv
+import dataclasses
 import io
 import itertools
 import json
-import os
 import urllib.parse
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,32 +35,16 @@ from typing import Any
 
 from amortes.bench.loop import Record
 from amortes.bench.protocol import Problem
-from amortes.files import atomic_path, locked, write_text
+from amortes.files import AnyPath, atomic_path, locked, write_text
 
 RESULTS, ENVIRONMENT = "results.csv", "environment.json"
 DIGITS = 9  # of coordinates: float32 pools stay distinct
 COLUMNS = (
-    "problem",
-    "d",
-    "noise_sd",
-    "method",
-    "seed",
-    "iteration",
-    "x",
-    "y",
-    "recommended",
-    "value",
-    "regret",
-    "simple_value",
-    "simple_regret",
-    "fit_seconds",
-    "search_seconds",
-    "recommend_seconds",
-    "threads",
-    "version",
-    "commit",
-    "weights",
+    *("problem", "d", "noise_sd", "method", "seed"),
+    *(field.name for field in dataclasses.fields(Record)),
+    *("version", "commit", "weights"),
 )
+WORDS = ("problem", "method", "version", "commit", "weights")  # the others are JSON, or empty
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,17 +101,13 @@ def run_csv(
 class ResultsFolder:
     """The folder of a sweep; see the module."""
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: AnyPath) -> None:
         self.path = Path(folder)
 
     def finished(self, run: PlannedRun) -> bool:
-        """Whether the run, or a longer one, is there."""
-        return self.iterations(run) >= run.iterations
-
-    def iterations(self, run: PlannedRun) -> int:
-        """Observations of the run that is there; 0 if there is none or it is damaged."""
+        """Whether the run, or a longer one, is there and whole."""
         rows = self._rows(self._run_file(run))
-        return max((int(row["iteration"]) for row in rows), default=0)
+        return max((int(row["iteration"]) for row in rows), default=0) >= run.iterations
 
     def weights(self) -> dict[str, set[str]]:
         """Digests of the weights that the runs of each method were made with; empty for none."""
@@ -204,15 +184,7 @@ class ResultsFolder:
 
 
 def _typed(row: Mapping[str, str]) -> dict[str, Any]:
-    typed: dict[str, Any] = dict(row)
-    for name in ("d", "seed", "iteration", "threads"):
-        typed[name] = int(row[name])
-    for name in ("noise_sd", "y", "value", "simple_value"):
-        typed[name] = float(row[name])
-    for name in ("fit_seconds", "search_seconds", "recommend_seconds"):
-        typed[name] = float(row[name])
-    for name in ("x", "recommended"):
-        typed[name] = json.loads(row[name])
-    for name in ("regret", "simple_regret"):
-        typed[name] = float(row[name]) if row[name] else None
-    return typed
+    return {
+        name: text if name in WORDS else json.loads(text) if text else None
+        for name, text in row.items()
+    }

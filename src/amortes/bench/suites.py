@@ -104,9 +104,11 @@ def plan(
     `problems` are names or patterns such as `hpob-5971-*`, which choose from the suite or, without
     one, from all problems; the rest replaces what the suite says.
     """
-    chosen = _whole(*KINDS) if suite is None else _named(suite)
     if suite is None and not problems:
         raise ConfigError("Nothing to run: give a suite, or problems.")
+    if suite is not None and suite not in SUITES:
+        raise ConfigError(f"suite: must be one of {', '.join(SUITES)}, not {suite!r}.")
+    chosen = _whole(*KINDS) if suite is None else SUITES[suite]
     parts = _select(chosen.parts, problems)
     runs = [
         PlannedRun(
@@ -118,12 +120,6 @@ def plan(
         for method in methods or chosen.methods
     ]
     return sorted(runs, key=lambda run: run.seed)
-
-
-def _named(suite: str) -> Suite:
-    if suite not in SUITES:
-        raise ConfigError(f"suite: must be one of {', '.join(SUITES)}, not {suite!r}.")
-    return SUITES[suite]
 
 
 def _select(parts: Sequence[Part], patterns: Sequence[str]) -> list[Part]:

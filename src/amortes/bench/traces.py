@@ -8,7 +8,6 @@ they follow from problem and seed).
 """
 
 import json
-import os
 import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from amortes.bench.problems.registry import make_problem
 from amortes.bench.protocol import Problem
 from amortes.bench.results import ResultsFolder
 from amortes.errors import FileError
-from amortes.files import atomic_path
+from amortes.files import AnyPath, atomic_path
 
 FACTS = ("problem", "family", "method", "seed", "noise_sd")
 
@@ -47,7 +46,7 @@ def shipped() -> Path:
     return Path(str(resources.files("amortes.bench") / "data" / "traces.npz"))
 
 
-def read_traces(path: str | os.PathLike[str]) -> list[Trace]:
+def read_traces(path: AnyPath) -> list[Trace]:
     """The traces in a file; a `FileError` if it is not one of traces."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
@@ -68,7 +67,7 @@ def read_traces(path: str | os.PathLike[str]) -> list[Trace]:
         ) from error
 
 
-def write_traces(path: str | os.PathLike[str], traces: Sequence[Trace]) -> None:
+def write_traces(path: AnyPath, traces: Sequence[Trace]) -> None:
     """Keep traces in a compressed npz file: points in single, results in double precision."""
     facts = [{name: getattr(trace, name) for name in FACTS} for trace in traces]
     arrays = {"facts": np.array(json.dumps(facts))}
@@ -78,7 +77,7 @@ def write_traces(path: str | os.PathLike[str], traces: Sequence[Trace]) -> None:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # of the stubs
 
 
-def traces_of(folders: Iterable[str | os.PathLike[str]]) -> list[Trace]:
+def traces_of(folders: Iterable[AnyPath]) -> list[Trace]:
     """The traces of all finished runs in folders of sweeps, sorted."""
     runs: dict[tuple[str, str, int], list[tuple[list[float], float]]] = {}
     for folder in folders:

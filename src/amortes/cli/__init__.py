@@ -2,20 +2,19 @@
 
 import signal
 import sys
-from types import FrameType
 
 import click
 
 from amortes import __version__
 from amortes.cli.console import ERR, EXIT_ERROR, EXIT_INTERRUPTED
-from amortes.cli.lazy import LazyGroup
+from amortes.cli.groups import LazyGroup
 from amortes.errors import AmortesError
 
 COMMANDS = {
     "optimize": ("optimize:optimize", "Find the best arguments of a command."),
     "lab": ("lab:lab", "Run experiments on a local web page."),
     "demo": ("demo:demo", "Noisy Hartmann-6: entropy search, LogEI, random search."),
-    "info": ("info:info", "The trained networks that come with amortes."),
+    "info": ("weights:info", "The trained networks that come with amortes."),
     "prior": ("groups:prior", "Sample paths, their maxima, and corpora of them."),
     "train": ("groups:train", "Train the base or the alpha stage of a network."),
     "export": ("export:export", "Write the weights of a run to one file."),
@@ -51,7 +50,7 @@ def app() -> None:
 
 def main() -> None:
     """Entry point: run the command, turn known errors into one clear line and an exit code."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(app(standalone_mode=False))
     except click.ClickException as error:
@@ -65,7 +64,3 @@ def main() -> None:
         ERR.print("[red]Error:[/]", end=" ")
         ERR.print(str(error), markup=False, soft_wrap=True)
         sys.exit(EXIT_ERROR)
-
-
-def _interrupt(signum: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

@@ -43,8 +43,7 @@ AT, MOST_MS = 50, 25.0
 FASTER = {LOGEI: 12.0, OPTUNA: 3.0, FULLY_BAYESIAN: 100.0}
 MOST_IMPORT_SECONDS, MOST_PEAK_MIB = 3.0, 1024.0
 
-BUSY = 0.5
-"""Processes that want to run, above which somebody else is at work."""
+BUSY = 0.5  # processes that want to run, above which somebody else is at work
 
 
 @click.command()

@@ -94,9 +94,13 @@ def _check_format(ctx: click.Context, param: click.Parameter, value: Path) -> Pa
     return value
 
 
-def progress(unit: str) -> Progress:
-    """A progress bar on standard error with count, speed and time left; silent when piped."""
-    return Progress(
+@contextlib.contextmanager
+def counting(unit: str, what: str, total: int | None = None) -> Iterator[Callable[..., None]]:
+    """A progress bar on standard error with count and time left; silent when piped.
+
+    Yields what moves it: `update(advance=1, note="d=2")` and the like.
+    """
+    with Progress(
         TextColumn("[progress.description]{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
@@ -106,13 +110,7 @@ def progress(unit: str) -> Progress:
         TimeRemainingColumn(),
         console=ERR,
         disable=not ERR.is_terminal,
-    )
-
-
-@contextlib.contextmanager
-def counting(unit: str, what: str, total: int | None = None) -> Iterator[Callable[..., None]]:
-    """Yields what moves a progress bar: `update(advance=1, note="d=2")` and the like."""
-    with progress(unit) as bar:
+    ) as bar:
         yield functools.partial(bar.update, bar.add_task(what, total=total, note=""))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from amortes.cli.console import OUT, POSITIVE, figure_option, option, progress, write_figure
+from amortes.cli.console import OUT, POSITIVE, counting, figure_option, option, write_figure
 
 
 @click.command()
@@ -28,18 +28,9 @@ def demo(evaluations: int, seeds: int, output: Path) -> None:
     from amortes.bench.demo import METHODS, SCENES, average, draw, run_scene
 
     results = []
-    with progress("runs") as bar:
-        task = bar.add_task("demo", total=len(SCENES) * len(METHODS) * seeds, note="")
-        done = -1
-
-        def step(what: str) -> None:
-            nonlocal done
-            done += 1
-            bar.update(task, completed=done, note=what)
-
+    with counting("runs", "demo", len(SCENES) * len(METHODS) * seeds) as update:
         for scene in SCENES:
-            results.append((scene, run_scene(scene, evaluations, seeds, step)))
-        bar.update(task, completed=done + 1, note="")
+            results.append((scene, run_scene(scene, evaluations, seeds, update)))
     for scene, curves in results:
         table = Table(title=scene.title, title_justify="left", box=None)
         table.add_column("method")

@@ -56,7 +56,7 @@ def prior(
       amortes evaluate prior --prior robust --prior paper --families classic,lcbench
       amortes evaluate prior kernel-real kernel-paper --json > scores.json
     """
-    from amortes.bench.prior_scores import as_rows, score_networks
+    from amortes.bench.prior_scores import score_networks
     from amortes.bench.traces import read_traces, shipped
 
     networks = _networks(weights, priors)
@@ -78,7 +78,7 @@ def prior(
             plain_baseline=plain_baseline,
         )
     if as_json:
-        show_rows(as_rows(differences), as_json=True)
+        show_rows([vars(difference) for difference in differences], as_json=True)
         return
     baseline, *others = networks
     for name in others:

@@ -1,8 +1,43 @@
-"""The groups of commands: `amortes bench`, `evaluate`, `prior` and `train`."""
+"""The groups of commands: `amortes bench`, `evaluate`, `prior` and `train`.
+
+Commands are imported when they are called: `--help` and shell completion do not wait for torch.
+"""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
-from amortes.cli.lazy import LazyGroup
+
+class LazyGroup(click.Group):
+    """A click group whose commands are given as {name: ("module:attribute", one line of help)}.
+
+    Modules are those of this package.
+    """
+
+    def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of all subcommands."""
+        return list(self.lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one subcommand."""
+        if cmd_name not in self.lazy:
+            return None
+        module, attribute = self.lazy[cmd_name][0].split(":")
+        command = getattr(importlib.import_module(f"amortes.cli.{module}"), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the subcommands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in self.lazy.items()])
+
 
 BENCH = {
     "run": ("bench_run:run", "Methods on problems; a table of results."),
@@ -28,9 +63,9 @@ def bench() -> None:
 
 
 EVALUATE = {
-    "base": ("evaluate_base:base", "Predictions against the fully Bayesian GP."),
-    "alpha": ("evaluate_alpha:alpha", "Acquisitions against brute force and BoTorch."),
-    "figure": ("evaluate_figure:figure", "The paper's figure of both in 1-D."),
+    "base": ("evaluate:base", "Predictions against the fully Bayesian GP."),
+    "alpha": ("evaluate:alpha", "Acquisitions against brute force and BoTorch."),
+    "figure": ("evaluate:figure", "The paper's figure of both in 1-D."),
     "prior": ("evaluate_prior:prior", "Priors on traces of real optimisation runs."),
     "bo": ("evaluate_bo:bo", "Optimisation of functions of the prior."),
 }
@@ -81,10 +116,10 @@ def prior() -> None:
 
 
 TRAIN = {
-    "base": ("train_base:base", "Predictions, given nothing, x*, f* or both."),
-    "alpha": ("train_alpha:alpha", "The gains PES, MES and JES."),
-    "bench": ("train_bench:bench", "Speed of a training step."),
-    "curves": ("train_curves:curves", "A figure of the learning curves of runs."),
+    "base": ("train:base", "Predictions, given nothing, x*, f* or both."),
+    "alpha": ("train:alpha", "The gains PES, MES and JES."),
+    "bench": ("train:bench", "Speed of a training step."),
+    "curves": ("train:curves", "A figure of the learning curves of runs."),
 }
 
 

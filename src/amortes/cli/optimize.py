@@ -38,8 +38,7 @@ from amortes.optimiser.table import read_results
 from amortes.optimiser.text import number
 from amortes.training.interrupt import StopRequest
 
-REFRESH = 0.25
-"""Seconds between pictures of what is running."""
+REFRESH = 0.25  # seconds between pictures of what is running
 
 
 @click.command()

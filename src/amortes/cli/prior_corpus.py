@@ -20,7 +20,6 @@ from amortes.cli.console import (
     counting,
     json_option,
     option,
-    progress,
     show_rows,
 )
 from amortes.cli.parsing import format_ranges, parse_ranges
@@ -124,15 +123,15 @@ def verify(folder: Path, sample: int, budget: int, as_json: bool) -> None:
     """
     from amortes.corpora.verify import verify
 
-    with progress("") as bar:
-        tasks: dict[str, Any] = {}
-
-        def report(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(what, note="")
-            bar.update(tasks[what], completed=done, total=total)
-
-        result = verify(folder, sample=sample, budget=budget, progress=report)
+    with counting("", "shards") as update:
+        result = verify(
+            folder,
+            sample=sample,
+            budget=budget,
+            progress=lambda what, done, total: update(
+                description=what, completed=done, total=total
+            ),
+        )
     rows = [
         {
             "d": row.d,

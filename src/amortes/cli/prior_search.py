@@ -102,7 +102,7 @@ def bench(
                 paths, known, ensemble=ensemble, ensemble_paths=ensemble_paths, seed=seed
             )
             rows += compared
-            missed += comparison.Target.for_dim(d).missed(compared[0])  # Newton on most paths
+            missed += comparison.missed_targets(compared[0])  # Newton on most paths
     show_rows([dataclasses.asdict(row) for row in rows], as_json=as_json, title=f"prior {prior}")
     if check and missed:
         ERR.print("\n".join(f"[red]Newton misses its target:[/] {line}" for line in missed))
@@ -172,9 +172,10 @@ def ensemble(
             dropped += run.mean_seconds > max_seconds
             update(advance=1, note=f"({dropped} too slow)")
     selection = select(runs, num_paths, seed=seed, **limits)
-    built = settings | selection.report()
-    selection.ensemble.save(output, built=built)
-    members = [member.to_dict() for member in selection.ensemble.members]
+    ensemble = selection.ensemble
+    built = settings | {k: v for k, v in vars(selection).items() if k != "ensemble"}
+    ensemble.save(output, built=built)
+    members = [vars(member) for member in ensemble.members]
     if as_json:
         click.echo(json.dumps({"members": members, "built": built}, indent=2))
         return
@@ -182,16 +183,16 @@ def ensemble(
         [
             {
                 "member": " ".join(f"{k}={v}" for k, v in member.items()),
-                "ms_per_path": 1e3 * seconds,
+                "ms_per_path": ms,
             }
-            for member, seconds in zip(members, selection.member_seconds, strict=True)
+            for member, ms in zip(members, selection.member_ms_per_path, strict=True)
         ],
         as_json=False,
         title=f"Ensemble of {len(members)} for d={d}, prior {prior}",
     )
     for line in (
-        f"Candidates within {max_seconds:g} s per path: {selection.num_eligible} of {candidates}.",
-        f"The ensemble takes {1e3 * selection.seconds:.1f} ms per path and core.",
+        f"Candidates within {max_seconds:g} s per path: {selection.eligible} of {candidates}.",
+        f"The ensemble takes {selection.ms_per_path:.1f} ms per path and core.",
         f"Mean regret {selection.held_out_regret:.1e} on held-out paths ({FOLDS} folds), "
         f"{selection.regret:.1e} on all paths after merging.",
         f"Written to {output}.",

@@ -11,8 +11,7 @@ import sys
 import time
 from collections.abc import Iterable
 
-GRACE = 5.0
-"""Seconds between SIGTERM and SIGKILL."""
+GRACE = 5.0  # seconds between SIGTERM and SIGKILL
 
 
 def main(lines: Iterable[str]) -> None:

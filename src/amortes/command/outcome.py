@@ -20,10 +20,8 @@ STDOUT, STDERR = "stdout.txt", "stderr.txt"
 # A number alone, or after a name: "0.31", "f1: 0.31", "val_loss = nan", "loss 0.31"; but 12:30 is a
 # time, and several words before a number ("epoch 3 of 10") are prose.
 NAMED_NUMBER = re.compile(r"(?!.*\b\d+:\d)(?:[\w ./()-]*[:=]\s*|[^\W\d][\w./()-]*\s+)?(\S+)")
-TAIL = 1 << 16
-"""Bytes at the end of an output that are looked at."""
-SHOWN = 200
-"""Characters of an output that fit a reason."""
+TAIL = 1 << 16  # bytes at the end of an output that are looked at
+SHOWN = 200  # characters of an output that fit a reason
 
 
 @dataclass(frozen=True)

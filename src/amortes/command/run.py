@@ -22,8 +22,7 @@ from amortes.optimiser.minimize import HOPELESS
 from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.trials import Trial
 
-POLL = 0.03
-"""Seconds between looks at the processes."""
+POLL = 0.03  # seconds between looks at the processes
 
 
 @dataclass(frozen=True, kw_only=True)

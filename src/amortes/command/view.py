@@ -11,10 +11,8 @@ from amortes.optimiser.text import number
 from amortes.optimiser.trials import Trial
 
 BARS = "▁▂▃▄▅▆▇█"
-WIDTH = 48
-"""Characters of a sparkline."""
-ROWS = 12
-"""Trials shown, the newest."""
+WIDTH = 48  # characters of a sparkline
+ROWS = 12  # trials shown, the newest
 STYLES = {"done": "", "failed": "red", "pending": "yellow"}
 
 
@@ -28,13 +26,13 @@ def best_so_far(trials: Sequence[Trial], goal: Goal) -> list[float]:
     return best
 
 
-def sparkline(values: Sequence[float], limits: tuple[float, float] | None = None) -> str:
-    """A bar per value, from the smallest to the largest or between limits; some of very many."""
+def sparkline(values: Sequence[float]) -> str:
+    """A bar per value, from the smallest to the largest; some of very many."""
     if len(values) > WIDTH:
         values = [values[(i + 1) * len(values) // WIDTH - 1] for i in range(WIDTH)]
     if not values:
         return ""
-    low, high = limits or (min(values), max(values))
+    low, high = min(values), max(values)
     top = len(BARS) - 1
     scale = top / (high - low) if high > low else 0.0
     return "".join(BARS[round((value - low) * scale)] for value in values)
@@ -71,7 +69,9 @@ def show(
         note = trial.reason or ""
         if trial.status == "pending":
             note = f"{seconds[trial.number]:.0f} s" if trial.number in seconds else "waiting"
-        table.add_row(str(trial.number), _value(trial), *cells, Text(note), style=style)
+        states = {"failed": "failed", "pending": "running"}
+        value = states.get(trial.status) or number(trial.value)
+        table.add_row(str(trial.number), value, *cells, Text(note), style=style)
     return Group(line, table)
 
 
@@ -80,7 +80,3 @@ def describe(trial: Trial) -> str:
     config = " ".join(f"{name}={number(value)}" for name, value in trial.config.items())
     outcome = f"failed, {trial.reason}" if trial.value is None else number(trial.value)
     return f"trial {trial.number}: {outcome}  ({config})"
-
-
-def _value(trial: Trial) -> str:
-    return {"failed": "failed", "pending": "running"}.get(trial.status) or number(trial.value)

@@ -1,12 +1,15 @@
-"""Reading a corpus: random maximised paths.
+"""Reading a corpus: random maximised paths, under random symmetries of the cube.
 
 Rows are drawn uniformly over all paths of one dimension. Shards are read, and checked, when first
 needed, and the last few hundred stay in memory.
+
+To mirror and reorder the axes leaves the distribution of functions unchanged, so every stored path
+with a known maximum stands for 2^d d! of them. The map must be applied to the path, its maximiser
+and its lengthscales alike; points drawn afterwards live in the new coordinates.
 """
 
 import dataclasses
 import itertools
-import os
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -14,16 +17,50 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from amortes.corpora.augment import Symmetry
 from amortes.corpora.plan import CorpusConfig, Shard, read_config
 from amortes.corpora.shards import Rows, read_shard, sample_paths
 from amortes.errors import ConfigError, DataError, FileError, differences
+from amortes.files import AnyPath
 from amortes.prior.gp import GPPrior, Hyperparameters
 from amortes.prior.newton import Optimum
 from amortes.prior.paths import Paths
+from amortes.prior.warp import mirrored
 
 CACHED_SHARDS = 256  # of 4096 paths each: about 50 MB, all of a corpus of a million
+
+
+@dataclasses.dataclass(frozen=True)
+class Symmetry:
+    """New coordinates x'_k = x_{order_k}, then 1 - x'_k where mirrored; one map per path."""
+
+    order: Tensor  # b x d, a permutation of 0..d-1
+    mirror: Tensor  # b x d, bool
+
+    @classmethod
+    def random(cls, b: int, d: int, rng: torch.Generator) -> "Symmetry":
+        """One uniformly random symmetry of the cube for each of b paths."""
+        key, coin = (torch.rand(b, d, generator=rng, dtype=torch.float32) for _ in range(2))
+        return cls(key.argsort(dim=1), coin < 0.5)
+
+    def points(self, x: Tensor) -> Tensor:
+        """Map points `b x d` to the new coordinates."""
+        moved = x.gather(1, self.order)
+        return torch.where(self.mirror, 1.0 - moved, moved)
+
+    def paths(self, paths: Paths) -> Paths:
+        """The functions g with g(points(x)) = f(x)."""
+        return paths.permuted(self.order).reflected(self.mirror)
+
+    def hyperparameters(self, hyper: Hyperparameters) -> Hyperparameters:
+        """Hyperparameters of the mapped functions: lengthscales and warps follow their axes."""
+        warp = hyper.warp
+        if warp is not None:
+            warp = mirrored(warp.gather(2, self.order[:, None].expand(-1, 2, -1)), self.mirror)
+        return dataclasses.replace(
+            hyper, lengthscale=hyper.lengthscale.gather(1, self.order), warp=warp
+        )
 
 
 class Corpus:
@@ -38,7 +75,7 @@ class Corpus:
         self._read = lru_cache(CACHED_SHARDS)(lambda shard: read_shard(folder, config, shard))
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str]) -> Self:
+    def open(cls, folder: AnyPath) -> Self:
         """Open a corpus with all its shards; an incomplete one is a `FileError`."""
         folder = Path(folder)
         config = read_config(folder)

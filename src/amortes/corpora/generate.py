@@ -7,7 +7,6 @@ undisturbed one.
 """
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from amortes.corpora.plan import CONFIG_NAME, CorpusConfig, Shard, read_config
 from amortes.corpora.shards import make_shard, read_shard, write_shard
 from amortes.engines import Engine, Made
 from amortes.errors import AmortesError, ConfigError, FileError, differences
-from amortes.files import clear_stale, locked, write_json
+from amortes.files import AnyPath, clear_stale, locked, write_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +33,12 @@ class Summary:
 
 
 def generate(
-    folder: str | os.PathLike[str],
+    folder: AnyPath,
     config: CorpusConfig,
     *,
     engine: Engine,
     only: Sequence[int] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Summary:
     """Make all shards that are missing or damaged; or just those in `only`, whatever they are.
 
@@ -55,7 +54,18 @@ def generate(
         wanted = config.plan if only is None else [_shard(config, i) for i in sorted(set(only))]
         todo = [s for s in wanted if only is not None or not _is_good(folder, config, s)]
         replaced = sum((folder / shard.filename).exists() for shard in todo)
-        _make_all(folder, config, wanted, todo, engine, progress or (lambda done, total: None))
+        total = _num_paths(wanted)
+        done = total - _num_paths(todo)
+        progress(done, total)
+        if todo:
+            task = partial(_make, config)
+            # Closing the generator stops the workers, whatever goes wrong here.
+            with contextlib.closing(engine(task, [shard.index for shard in todo])) as results:
+                for index, data in results:
+                    with _explained(folder):
+                        write_shard(folder, config.plan[index], data)
+                    done += config.plan[index].num_paths
+                    progress(done, total)
     present = [shard for shard in config.plan if (folder / shard.filename).exists()]
     names = [CONFIG_NAME, *(shard.filename for shard in present)]
     return Summary(
@@ -66,28 +76,6 @@ def generate(
         num_paths=_num_paths(present),
         num_bytes=sum((folder / name).stat().st_size for name in names),
     )
-
-
-def _make_all(
-    folder: Path,
-    config: CorpusConfig,
-    wanted: Sequence[Shard],
-    todo: Sequence[Shard],
-    engine: Engine,
-    progress: Callable[[int, int], None],
-) -> None:
-    total = _num_paths(wanted)
-    done = total - _num_paths(todo)
-    progress(done, total)
-    if not todo:
-        return
-    # Closing the generator stops the workers, whatever goes wrong here.
-    with contextlib.closing(engine(partial(_make, config), [s.index for s in todo])) as results:
-        for index, data in results:
-            with _explained(folder):
-                write_shard(folder, config.plan[index], data)
-            done += config.plan[index].num_paths
-            progress(done, total)
 
 
 def _make(config: CorpusConfig, index: int) -> Made:

@@ -12,13 +12,12 @@ Everything in the folder is a pure function of the configuration.
 import dataclasses
 import hashlib
 import json
-import os
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 from amortes.errors import ConfigError, FileError
-from amortes.files import read_json
+from amortes.files import AnyPath, read_json
 from amortes.prior.gp import GPPrior
 from amortes.prior.newton import NewtonConfig
 from amortes.prior.paths import NUM_FEATURES
@@ -135,7 +134,7 @@ class CorpusConfig:
         return config
 
 
-def read_config(folder: str | os.PathLike[str]) -> CorpusConfig:
+def read_config(folder: AnyPath) -> CorpusConfig:
     """The configuration of the corpus in `folder`, or a `FileError`."""
     path = Path(folder) / CONFIG_NAME
     try:

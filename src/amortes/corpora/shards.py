@@ -11,7 +11,6 @@ host. Making a shard again gives the same bytes, whatever was lost and whoever m
 import dataclasses
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -25,7 +24,7 @@ from torch import Tensor
 import amortes
 from amortes.corpora.plan import FORMAT, VERSION, CorpusConfig, Shard
 from amortes.errors import FileError
-from amortes.files import atomic_path
+from amortes.files import AnyPath, atomic_path
 from amortes.prior.gp import Hyperparameters
 from amortes.prior.newton import NewtonConfig, Optimum, maximise_paths
 from amortes.prior.paths import Paths
@@ -130,13 +129,13 @@ def evaluate(paths: Paths, x: Tensor) -> Tensor:
     return paths(x.to(paths.dtype)[:, None]).squeeze(1)
 
 
-def write_shard(folder: str | os.PathLike[str], shard: Shard, data: bytes) -> None:
+def write_shard(folder: AnyPath, shard: Shard, data: bytes) -> None:
     """Write the bytes of a shard; whole or not at all."""
     with atomic_path(Path(folder) / shard.filename) as temporary:
         temporary.write_bytes(data)
 
 
-def read_shard(folder: str | os.PathLike[str], config: CorpusConfig, shard: Shard) -> Rows:
+def read_shard(folder: AnyPath, config: CorpusConfig, shard: Shard) -> Rows:
     """Read and check one shard; a `FileError` says what is wrong with it."""
     path = Path(folder) / shard.filename
     try:

@@ -8,7 +8,6 @@ hyperparameters and seeds that its index stands for. Then a random sample of pat
   the share of paths where it finds no value more than `TOLERANCE` above f*.
 """
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from amortes.corpora.corpus import Corpus
 from amortes.corpora.plan import CorpusConfig, Shard, read_config
 from amortes.corpora.shards import Rows, drawn_from_seed, evaluate, maximum, read_shard
 from amortes.errors import FileError
+from amortes.files import AnyPath
 from amortes.prior.newton import NewtonConfig
 from amortes.random import generator
 
@@ -51,27 +51,26 @@ class Report:
 
 
 def verify(
-    folder: str | os.PathLike[str],
+    folder: AnyPath,
     *,
     sample: int = 200,
     budget: int = 30,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> Report:
     """Check all shards, and `sample` paths spread over the dimensions.
 
     `progress(what, done, total)` hears of every shard and of every block of sampled paths.
     """
-    report = progress or (lambda what, done, total: None)
     folder = Path(folder)
     config = read_config(folder)
     damaged: dict[int, str] = {}
     for done, shard in enumerate(config.plan):
-        report("shards", done, len(config.plan))
+        progress("shards", done, len(config.plan))
         try:
             check_shard(config, shard, read_shard(folder, config, shard))
         except FileError as error:
             damaged[shard.index] = str(error)
-    report("shards", len(config.plan), len(config.plan))
+    progress("shards", len(config.plan), len(config.plan))
     corpus = Corpus(folder, config, [s for s in config.plan if s.index not in damaged])
     dims = []
     for k, d in enumerate(corpus.dims):
@@ -79,10 +78,10 @@ def verify(
         indices = torch.randint(corpus.count(d), (size,), generator=generator(d)).numpy()
         gaps = []
         for start in range(0, size, BLOCK):
-            report(f"paths, d={d}", start, size)
+            progress(f"paths, d={d}", start, size)
             gaps.append(_check_paths(corpus, d, indices[start : start + BLOCK], budget, damaged))
         gap = torch.cat(gaps) if gaps else torch.empty(0)
-        report(f"paths, d={d}", size, size)
+        progress(f"paths, d={d}", size, size)
         dims.append(
             DimReport(
                 d=d,

@@ -36,8 +36,7 @@ class Undo(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     label: str
-    after: str
-    """Digest of the run's file after the change: of any other, nothing can be taken back."""
+    after: str  # digest of the run's file after the change: of any other, nothing can be taken back
     count: int
     changed: list[dict[str, Any]]
     queue: list[dict[str, Any]]
@@ -51,13 +50,10 @@ class About(BaseModel):
     format: str = "amortes-lab"
     name: str
     notes: str = ""
-    value: str = "result"
-    """What is measured."""
+    value: str = "result"  # what is measured
     unit: str = ""
-    units: dict[str, str] = Field(default_factory=dict)
-    """Units of parameters."""
-    batch: int = 1
-    """Suggestions at a time."""
+    units: dict[str, str] = Field(default_factory=dict)  # units of parameters
+    batch: int = 1  # suggestions at a time
     noisy: bool = True
     predictions: dict[int, Prediction] = Field(default_factory=dict)
     undo: list[Undo] = Field(default_factory=list)

@@ -5,9 +5,9 @@ from typing import Any
 
 from amortes.errors import DataError
 from amortes.lab.about import About, Prediction
-from amortes.lab.errors import ConflictError, FormError, NotFoundError, Problem
+from amortes.lab.errors import ConflictError, FormError, Problem
 from amortes.lab.schemas import Result, Tell, decimal
-from amortes.lab.study import Change, Snapshot, Study, reopened
+from amortes.lab.study import Snapshot, Study, reopened
 from amortes.lab.words import number_text, reason_text
 from amortes.optimiser.numeric import Numeric
 from amortes.optimiser.optimizer import Optimizer
@@ -18,108 +18,77 @@ LEVEL = 0.9
 
 def ask(study: Study, n: int, expected: str | None = None) -> tuple[Snapshot, list[Trial]]:
     """Suggest n trials, each with what is expected of it."""
-
-    def action(optimizer: Optimizer, about: About) -> Change[list[Trial]]:
-        trials = optimizer.ask(n)
-        return optimizer, _with_predictions(optimizer, about, trials), trials
-
-    return study.change(f"{n} suggestion{'s' * (n > 1)}", action, expected=expected)
+    with study.change(f"{n} suggestion{'s' * (n > 1)}", expected) as edit:
+        trials = edit.optimizer.ask(n)
+        edit.about = _with_predictions(edit.optimizer, edit.about, trials)
+    return edit.snapshot, trials
 
 
 def tell(
     study: Study, number: int, told: Tell, expected: str | None = None
 ) -> tuple[Snapshot, Trial]:
     """Record the result of a pending trial; with other values than suggested, of a new one."""
-
-    def action(optimizer: Optimizer, about: About) -> Change[Trial]:
-        trial = _trial(optimizer, number)
+    with study.change(f"the result of trial {number}", expected) as edit:
+        trial = edit.snapshot.trial(number)
         if trial.status != "pending":
             raise ConflictError(f"{_already(trial)} Your entry was not saved.")
-        config = trial.config if told.config is None else _checked(optimizer, told.config)
-        if config == trial.config:
-            return optimizer, about, _tell(optimizer, trial, told)
-        optimizer.withdraw(trial)
-        return optimizer, about, _tell(optimizer, config, told)
-
-    return study.change(f"the result of trial {number}", action, expected=expected)
+        config = trial.config if told.config is None else _checked(edit.optimizer, told.config)
+        if config != trial.config:
+            edit.optimizer.withdraw(trial)
+        asked = trial if config == trial.config else config
+        known = _tell(edit.optimizer, asked, _outcome(told))
+    return edit.snapshot, known
 
 
 def correct(
     study: Study, number: int, result: Result, expected: str | None = None
 ) -> tuple[Snapshot, Trial]:
     """Replace a result that was told."""
-
-    def action(optimizer: Optimizer, about: About) -> Change[Trial]:
-        before = _trial(optimizer, number)
+    with study.change(f"the correction of trial {number}", expected) as edit:
+        before, state = edit.snapshot.trial(number), edit.optimizer.state
         if before.status not in ("done", "failed"):
             raise ConflictError(f"Trial {number} has no result that could be corrected.")
         trial = Trial(number, before.config, **vars(_outcome(result)))
-        state = optimizer.state
         state["trials"][number] = trial.to_dict()
-        return reopened(state), about, trial
+        edit.optimizer = reopened(state)
+    return edit.snapshot, trial
 
-    return study.change(f"the correction of trial {number}", action, expected=expected)
 
-
-def withdraw(study: Study, number: int, expected: str | None = None) -> tuple[Snapshot, Trial]:
+def withdraw(study: Study, number: int, expected: str | None = None) -> Snapshot:
     """Drop a suggestion, or take back a result."""
-
-    def action(optimizer: Optimizer, about: About) -> Change[Trial]:
-        trial = _trial(optimizer, number)
+    with study.change(f"dropping trial {number}", expected) as edit:
+        trial = edit.snapshot.trial(number)
         if trial.status == "withdrawn":
             raise ConflictError(f"Trial {number} was dropped already.")
-        optimizer.withdraw(trial)
-        return optimizer, about, _trial(optimizer, number)
-
-    return study.change(f"dropping trial {number}", action, expected=expected)
+        edit.optimizer.withdraw(trial)
+    return edit.snapshot
 
 
 def add(
     study: Study, config: Mapping[str, Any], result: Result | None, expected: str | None = None
 ) -> tuple[Snapshot, Trial]:
     """A trial of one's own, to be done or done already."""
-
-    def action(optimizer: Optimizer, about: About) -> Change[Trial]:
-        checked = _checked(optimizer, config)
+    with study.change("your own trial", expected) as edit:
+        checked, state = _checked(edit.optimizer, config), edit.optimizer.state
+        trial = Trial(len(state["trials"]), checked)
         if result is not None:
-            return optimizer, about, _tell(optimizer, checked, result)
-        if not optimizer.space.allows(checked):
+            trial = _tell(edit.optimizer, checked, _outcome(result))
+        elif not edit.optimizer.space.allows(checked):
             text = "These values violate a constraint, or are not in the list of the study."
             raise FormError([Problem("config", text)])
-        state = optimizer.state
-        trial = Trial(len(state["trials"]), checked)
-        state["trials"].append(trial.to_dict())
-        changed = reopened(state)
-        return changed, _with_predictions(changed, about, [trial], own=True), trial
-
-    return study.change("your own trial", action, expected=expected)
+        else:
+            state["trials"].append(trial.to_dict())
+            edit.optimizer = reopened(state)
+            edit.about = _with_predictions(edit.optimizer, edit.about, [trial], own=True)
+    return edit.snapshot, trial
 
 
-def add_results(
-    study: Study, trials: Sequence[Trial], expected: str | None = None
-) -> tuple[Snapshot, int]:
+def add_results(study: Study, trials: Sequence[Trial], expected: str | None = None) -> Snapshot:
     """Results of the past."""
-
-    def action(optimizer: Optimizer, about: About) -> Change[int]:
+    with study.change(f"{len(trials)} results from a table", expected) as edit:
         for trial in trials:
-            optimizer.tell(
-                trial.config,
-                trial.value,
-                failed=trial.status == "failed",
-                cost=trial.cost,
-                reason=trial.reason,
-                violation=trial.violation,
-            )
-        return optimizer, about, len(trials)
-
-    return study.change(f"{len(trials)} results from a table", action, expected=expected)
-
-
-def _trial(optimizer: Optimizer, number: int) -> Trial:
-    trials = optimizer.trials
-    if not 0 <= number < len(trials):
-        raise NotFoundError(f"There is no trial {number} in this study.")
-    return trials[number]
+            _tell(edit.optimizer, trial.config, trial)
+    return edit.snapshot
 
 
 def _already(trial: Trial) -> str:
@@ -181,15 +150,14 @@ def _outcome(result: Result) -> Outcome:
     return Outcome.of(result.value, result.cost, failed, result.note or None, result.violation)
 
 
-def _tell(optimizer: Optimizer, trial: Trial | Mapping[str, Any], result: Result) -> Trial:
-    _outcome(result)
+def _tell(optimizer: Optimizer, trial: Trial | Mapping[str, Any], known: Outcome | Trial) -> Trial:
     return optimizer.tell(
         trial,
-        result.value,
-        cost=result.cost,
-        failed=result.failed or result.value is None,
-        reason=result.note or None,
-        violation=result.violation,
+        known.value,
+        cost=known.cost,
+        failed=known.status == "failed",
+        reason=known.reason,
+        violation=known.violation,
     )
 
 
@@ -201,10 +169,10 @@ def _with_predictions(
     for trial in trials:
         explanation = optimizer.explain(trial, level=LEVEL)
         kind = "own" if own else explanation.kind
-        predictions[trial.number] = Prediction(kind=kind, reason=reason_text(explanation, kind))
+        known: dict[str, float] = {}
         if explanation.prediction is not None:
-            (result,) = optimizer.predict([trial.config], level=LEVEL, observation_noise=True)
-            predictions[trial.number] = predictions[trial.number].model_copy(
-                update={"median": result.median, "lower": result.lower, "upper": result.upper}
-            )
+            result = optimizer.predict(trial.config, level=LEVEL, observation_noise=True)
+            known = {"median": result.median, "lower": result.lower, "upper": result.upper}
+        reason = reason_text(explanation, kind)
+        predictions[trial.number] = Prediction(kind=kind, reason=reason, **known)
     return about.model_copy(update={"predictions": predictions})

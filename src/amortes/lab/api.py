@@ -4,12 +4,13 @@ Every study has a version, which is also its ETag. A change with `If-Match` is m
 study is still at that version (else 412), one without it in any case.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 
 from amortes.lab import actions, learned
-from amortes.lab.about import About
+from amortes.lab.about import About, Prediction
 from amortes.lab.errors import ConflictError
 from amortes.lab.folder import Folder
 from amortes.lab.form import build_space
@@ -34,9 +35,9 @@ from amortes.lab.schemas import (
     TrialView,
 )
 from amortes.lab.study import Snapshot, Study
-from amortes.lab.views import study_view, summaries, trial_view
 from amortes.lab.words import number_text
 from amortes.optimiser.optimizer import Optimizer
+from amortes.optimiser.trials import Trial
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorView, "description": text}
@@ -77,7 +78,7 @@ TrialNumber = Annotated[int, Path(ge=0, le=10**6)]
 @router.get("/studies")
 def list_studies(folder: AFolder) -> list[StudySummary]:
     """All studies of the folder, the one changed last first."""
-    return summaries(folder.entries())
+    return [_summary(entry.snapshot, entry.in_use) for entry in folder.entries() if entry.snapshot]
 
 
 @router.post("/studies", status_code=201)
@@ -90,26 +91,19 @@ def create_study(form: NewStudy, folder: AFolder) -> StudyView:
         space, form.goal, acquisition="auto" if form.noisy else "logei", start=past
     )
     about = About(
-        name=form.name,
-        notes=form.notes,
+        **form.model_dump(include={"name", "notes", "unit", "batch", "noisy"}),
         value=value,
-        unit=form.unit,
         units={entry.name: entry.unit for entry in form.parameters if entry.unit},
-        batch=form.batch,
-        noisy=form.noisy,
     )
     study = folder.create(optimizer, about)
-    return study_view(study.read(), in_use=False)
+    return _study_view(study.read(), in_use=False)
 
 
 @router.post("/check-table")
 def check_table(form: TableCheck) -> list[TrialView]:
     """What a table of past results says, before the study is made."""
     trials = read_table(form.table, build_space(form), form.value)
-    return [
-        TrialView(**{**trial.to_dict(), "note": trial.reason or "", "predicted": None})
-        for trial in trials
-    ]
+    return [_trial_view(trial) for trial in trials]
 
 
 @router.get("/studies/{study}", responses={304: {"description": "It has not changed."}})
@@ -125,7 +119,7 @@ def get_study(
     if if_none_match == tag:
         return Response(status_code=304, headers={"etag": tag})  # type: ignore[return-value]
     response.headers["etag"] = tag
-    return study_view(snapshot, in_use)
+    return _study_view(snapshot, in_use)
 
 
 @router.patch("/studies/{study}")
@@ -146,7 +140,7 @@ def adopt(study: AStudy) -> Changed:
 def ask(study: AStudy, form: Ask, expected: Expected) -> Asked:
     """Suggest trials, to be done in any order."""
     snapshot, trials = actions.ask(study, form.n, expected)
-    return Asked(version=snapshot.version, trials=[trial_view(trial, snapshot) for trial in trials])
+    return Asked(version=snapshot.version, trials=_trial_views(trials, snapshot))
 
 
 @router.post("/studies/{study}/trials", status_code=201)
@@ -173,7 +167,7 @@ def correct(study: AStudy, number: TrialNumber, form: Result, expected: Expected
 @router.post("/studies/{study}/trials/{number}/withdraw")
 def withdraw(study: AStudy, number: TrialNumber, expected: Expected) -> Changed:
     """Drop a suggestion, or take back a result."""
-    snapshot, _ = actions.withdraw(study, number, expected)
+    snapshot = actions.withdraw(study, number, expected)
     return _changed(snapshot, number, f"Trial {number} was dropped.")
 
 
@@ -182,8 +176,8 @@ def add_table(study: AStudy, form: Table, expected: Expected) -> Changed:
     """Add the results in a table with a header."""
     snapshot = study.read()
     trials = read_table(form.table, snapshot.space, snapshot.about.value)
-    snapshot, count = actions.add_results(study, trials, expected)
-    return Changed(version=snapshot.version, message=f"{count} results were added.")
+    snapshot = actions.add_results(study, trials, expected)
+    return Changed(version=snapshot.version, message=f"{len(trials)} results were added.")
 
 
 @router.post("/studies/{study}/undo")
@@ -243,7 +237,7 @@ def contour(study: AStudy, x: str, y: str) -> dict[str, Any]:
 
 
 def _changed(snapshot: Snapshot, number: int, message: str) -> Changed:
-    trial = trial_view(snapshot.trial(number), snapshot)
+    (trial,) = _trial_views([snapshot.trial(number)], snapshot)
     return Changed(version=snapshot.version, message=message, trial=trial)
 
 
@@ -255,3 +249,38 @@ def _said(value: float | None, number: int) -> str:
 def _need_results(snapshot: Snapshot) -> None:
     if not snapshot.having("done"):
         raise ConflictError("There is no result to learn from yet; tell one first.")
+
+
+def _trial_view(trial: Trial, predicted: Prediction | None = None) -> TrialView:
+    return TrialView(**trial.to_dict(), note=trial.reason or "", predicted=predicted)
+
+
+def _trial_views(trials: Sequence[Trial], snapshot: Snapshot) -> list[TrialView]:
+    return [_trial_view(trial, snapshot.about.predictions.get(trial.number)) for trial in trials]
+
+
+def _summary(snapshot: Snapshot, in_use: bool) -> StudySummary:
+    best = snapshot.best
+    return StudySummary(
+        **snapshot.about.model_dump(include={"name", "value", "unit"}),
+        id=snapshot.id,
+        version=snapshot.version,
+        goal=snapshot.goal,
+        owned=snapshot.owned,
+        in_use=in_use,
+        results=len(snapshot.having("done")),
+        failed=len(snapshot.having("failed")),
+        pending=len(snapshot.having("pending")),
+        best=None if best is None else best.value,
+        modified=snapshot.modified,
+    )
+
+
+def _study_view(snapshot: Snapshot, in_use: bool) -> StudyView:
+    return StudyView(
+        **dict(_summary(snapshot, in_use)),
+        **snapshot.about.model_dump(include={"notes", "noisy", "batch", "units"}),
+        space=snapshot.space.to_dict(),
+        trials=_trial_views(snapshot.trials, snapshot),
+        undo=snapshot.undo,
+    )

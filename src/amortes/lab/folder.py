@@ -7,6 +7,8 @@ An identifier is the name of a file or folder right inside the folder; anything 
 that no request can leave it.
 """
 
+import contextlib
+import itertools
 import json
 import re
 import threading
@@ -72,14 +74,11 @@ class Folder:
     def create(self, optimizer: Optimizer, about: About) -> Study:
         """Save a new study in a folder named after it."""
         base = slug(about.name)
-        name, count = base, 1
-        while True:
-            try:
-                (self.path / name).mkdir(parents=True, exist_ok=False)
+        for count in itertools.count(1):
+            name = base if count == 1 else f"{base}-{count}"
+            with contextlib.suppress(FileExistsError):
+                (self.path / name).mkdir(parents=True)
                 break
-            except FileExistsError:
-                count += 1
-                name = f"{base}-{count}"
         state = self.path / name / STATE
         write_text(about_path(state), about.model_dump_json(indent=2) + "\n")
         write_json(state, optimizer.state)

@@ -12,13 +12,11 @@ from amortes.lab.schemas import (
     FixedParameter,
     FloatParameter,
     IntParameter,
-    LinearConstraint,
     SpaceForm,
 )
 from amortes.optimiser.choices import Categorical, Ordinal
 from amortes.optimiser.conditions import Condition
 from amortes.optimiser.constraints import Linear
-from amortes.optimiser.expression import Expression
 from amortes.optimiser.numeric import Float, Int
 from amortes.optimiser.space import Space
 
@@ -48,7 +46,11 @@ def build_space(form: SpaceForm) -> Space:
     constraints = []
     for i, limit in enumerate(form.constraints):
         at = f"constraints.{i}"
-        constraints.append(_attempt(problems, at, partial(_limit, limit, names)))
+        if isinstance(limit, str):
+            make: Callable[[], Any] = partial(parse, limit, names)
+        else:
+            make = partial(Linear, limit.coefficients, limit.upper)
+        constraints.append(_attempt(problems, at, make))
     if not problems and all(isinstance(p, FixedParameter) for p in form.parameters):
         text = "Nothing varies: give at least one parameter a range or choices."
         problems.append(Problem("parameters", text))
@@ -118,12 +120,6 @@ def _made(entry: AnyParameter) -> Any:
         kind = Ordinal if entry.type == "ordinal" else Categorical
         return kind(entry.choices)
     return entry.value
-
-
-def _limit(limit: LinearConstraint | str, names: Sequence[str]) -> Linear | Expression:
-    return (
-        parse(limit, names) if isinstance(limit, str) else Linear(limit.coefficients, limit.upper)
-    )
 
 
 def _attempt(problems: list[Problem], at: str, make: Callable[[], Any]) -> Any:

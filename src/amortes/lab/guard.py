@@ -12,15 +12,14 @@ import ipaddress
 import secrets
 import socket
 from collections.abc import Iterable
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-LARGEST = 4 * 2**20
-"""Bytes of a request."""
+LARGEST = 4 * 2**20  # bytes of a request
 SAFE = ("GET", "HEAD", "OPTIONS")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
@@ -66,14 +65,15 @@ class Guard:
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > LARGEST:
             return _error(413, f"A request may have at most {LARGEST >> 20} MB.")
-        given = dict(parse_qsl(scope["query_string"].decode("latin-1"))).get("token")
+        request = Request(scope)
+        given = request.query_params.get("token")
         if given is not None and scope["path"] == "/" and self._right(given):
             entering = HTMLResponse(ENTER)
             entering.set_cookie(
                 _cookie_name(host), self.token, httponly=True, samesite="strict", path="/"
             )
             return entering
-        if self._right(_bearer(headers)) or self._right(_cookie(headers, _cookie_name(host))):
+        if self._right(_bearer(headers)) or self._right(request.cookies.get(_cookie_name(host))):
             return None
         if scope["path"].startswith("/api"):
             refused = _error(401, "The token is missing or wrong: send it as a bearer token.")
@@ -85,22 +85,14 @@ class Guard:
         return token is not None and secrets.compare_digest(token.encode(), self.token.encode())
 
     def _ours(self, host: str) -> bool:
-        name = (urlsplit(f"//{host}").hostname or "") if _parses(host) else ""
-        if name in self.names:
-            return True
         try:
-            ipaddress.ip_address(name)
+            address = urlsplit(f"//{host}")
+            _ = address.port  # raises if it is none
+            if address.hostname not in self.names:
+                ipaddress.ip_address(address.hostname or "")
         except ValueError:
             return False
         return True  # nobody can point an address elsewhere
-
-
-def _parses(host: str) -> bool:
-    try:
-        urlsplit(f"//{host}").port  # noqa: B018
-    except ValueError:
-        return False
-    return True
 
 
 def _same_origin(headers: Headers, host: str) -> bool:
@@ -118,14 +110,6 @@ def _cookie_name(host: str) -> str:
 def _bearer(headers: Headers) -> str | None:
     kind, _, token = headers.get("authorization", "").partition(" ")
     return token.strip() if kind.lower() == "bearer" else None
-
-
-def _cookie(headers: Headers, name: str) -> str | None:
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(name)
-    except CookieError:
-        return None
-    return None if found is None else found.value
 
 
 def _error(status: int, message: str) -> Response:

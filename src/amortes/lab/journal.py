@@ -11,8 +11,7 @@ from typing import Any
 
 from amortes.lab.about import Undo
 
-MOST = 100
-"""Changes that can be taken back."""
+MOST = 100  # changes that can be taken back
 
 
 def digest(content: bytes) -> str:

@@ -1,6 +1,6 @@
 """What the results say so far, as numbers for charts: the model along one and two parameters.
 
-Slices go through a config, the recommended one unless another is given. The gain is what the
+Slices go through the recommended config. The gain is what the
 acquisition of the study gives: expected information about the optimum (PES, MES, JES) or expected
 improvement, weighed by the chance of success and the cost, with pending trials taken into account.
 """
@@ -20,46 +20,36 @@ from amortes.optimiser.limits import departures
 from amortes.optimiser.numeric import Numeric
 from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.parameter import Parameter
-from amortes.optimiser.space import Config, Space
+from amortes.optimiser.recommendation import Recommendation
+from amortes.optimiser.space import Space
 
 T = TypeVar("T")
 LEVEL = 0.9
-LINE, SIDE = 41, 21
-"""Values along a slice, and along each side of a contour."""
-MATTER = 3
-"""Parameters that are shown in pairs."""
+LINE, SIDE = 41, 21  # values along a slice, and along each side of a contour
+MATTER = 3  # parameters that are shown in pairs
 
 
 def overview(optimizer: Optimizer, snapshot: Snapshot) -> dict[str, Any]:
     """Recommendation, importance, whether to go on, and what the user should know."""
-    recommended = _needing_results(optimizer.recommend, level=LEVEL)
+    recommended = _recommended(optimizer)
     values = [trial.value for trial in snapshot.having("done") if trial.value is not None]
     gain = optimizer.expected_gain()
     verdict, sentence = worth_text(
         gain, statistics.pstdev(values), snapshot.about.unit, len(values)
     )
     return {
-        "recommendation": {
-            "config": recommended.config,
-            "mean": recommended.mean,
-            "median": recommended.median,
-            "lower": recommended.lower,
-            "upper": recommended.upper,
-            "level": recommended.level,
-        },
+        "recommendation": dict(vars(recommended)),
         "importance": optimizer.importance(),
         "expected_gain": gain,
         "worth": verdict,
         "worth_text": sentence,
-        "cautions": [text for _, text in departures(_fitted(optimizer))],
+        "cautions": [text for _, text in departures(optimizer._suggester.fitted())],
     }
 
 
-def slices(
-    optimizer: Optimizer, snapshot: Snapshot, centre: Config | None = None
-) -> dict[str, Any]:
-    """The predictive and the gain along each parameter, the others held at the centre."""
-    centre = _centre(optimizer, centre)
+def slices(optimizer: Optimizer, snapshot: Snapshot) -> dict[str, Any]:
+    """The predictive and the gain along each parameter, the others as recommended."""
+    centre = _recommended(optimizer).config
     space = optimizer.space
     along = {name: values_of(p, LINE) for name, p in space.free.items() if name in centre}
     configs = [
@@ -83,20 +73,16 @@ def slices(
                 "told": [trial.config.get(name) for trial in snapshot.having("done")],
             }
         )
-    results = [trial.value for trial in snapshot.having("done")]
-    numbers = [trial.number for trial in snapshot.having("done")]
     return {
         "centre": centre,
         "level": LEVEL,
         "panels": panels,
-        "results": results,
-        "numbers": numbers,
+        "results": [trial.value for trial in snapshot.having("done")],
+        "numbers": [trial.number for trial in snapshot.having("done")],
     }
 
 
-def contour(
-    optimizer: Optimizer, snapshot: Snapshot, x: str, y: str, centre: Config | None = None
-) -> dict[str, Any]:
+def contour(optimizer: Optimizer, snapshot: Snapshot, x: str, y: str) -> dict[str, Any]:
     """Median, half the width of the interval, and gain over two parameters; rows go up y."""
     space = optimizer.space
     for name in (x, y):
@@ -104,7 +90,7 @@ def contour(
             raise NotFoundError(f"There is no parameter {name} that varies.")
     if x == y:
         raise ConflictError("Choose two different parameters.")
-    centre = _centre(optimizer, centre)
+    centre = _recommended(optimizer).config
     across, up = values_of(space.free[x], SIDE), values_of(space.free[y], SIDE)
     configs = [space.adapted({**centre, x: a, y: b}) for b in up for a in across]
     if not all(x in config and y in config for config in configs):
@@ -169,22 +155,11 @@ def _axis(parameter: Parameter) -> str:
     return "category"
 
 
-def _centre(optimizer: Optimizer, centre: Config | None) -> Config:
-    if centre is None:
-        recommended: Config = _needing_results(optimizer.recommend, level=LEVEL).config
-        return recommended
-    return optimizer.space.check(centre)
-
-
-def _needing_results(question: Any, **options: Any) -> Any:
+def _recommended(optimizer: Optimizer) -> Recommendation:
     try:
-        return question(**options)
+        return optimizer.recommend(level=LEVEL)
     except DataError as error:
         raise ConflictError(str(error)) from None
-
-
-def _fitted(optimizer: Optimizer) -> Any:
-    return optimizer._suggester.fitted()
 
 
 def finite(value: T) -> T:

@@ -10,8 +10,7 @@ from amortes.errors import FileError
 from amortes.files import locked
 from amortes.lab.errors import ReadOnlyError
 
-PATIENCE = 3.0
-"""Seconds to wait for another window's change; programs keep their lock much longer."""
+PATIENCE = 3.0  # seconds to wait for another window's change; programs keep their lock much longer
 
 
 @contextlib.contextmanager

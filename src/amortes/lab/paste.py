@@ -28,8 +28,7 @@ WORDS = {
 """What the columns of a result may be called."""
 FAILED = ("failed", "fail", "nan", "n/a", "na", "-", "none", "null")
 """What stands in place of a number if there was none."""
-SHOWN = 10
-"""Mistakes that are told at once."""
+SHOWN = 10  # mistakes that are told at once
 
 
 def read_table(text: str, space: Space, value: str = "") -> list[Trial]:
@@ -39,7 +38,8 @@ def read_table(text: str, space: Space, value: str = "") -> list[Trial]:
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     lines[0] = lines[0].removeprefix("\ufeff")
-    separator = _separator(next((line for line in lines if line.strip()), ""))
+    header = next((line for line in lines if line.strip()), "")
+    separator = next((mark for mark in ("\t", ";", ",") if mark in header), ",")
     rows = [
         (number, row)
         for number, row in _rows(lines, separator)
@@ -78,10 +78,6 @@ def _rows(lines: Sequence[str], separator: str) -> list[tuple[int, list[str]]]:
     except csv.Error as error:
         raise _wrong(f"Line {reader.line_num}: {error}.") from None
     return rows
-
-
-def _separator(header: str) -> str:
-    return next((mark for mark in ("\t", ";", ",") if mark in header), ",")
 
 
 def _columns(header: Sequence[str], space: Space, value: str) -> dict[str, int]:

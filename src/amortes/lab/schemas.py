@@ -12,10 +12,8 @@ from pydantic import (
 
 from amortes.lab.about import Prediction
 
-MOST_AT_ONCE = 50
-"""Suggestions on one request."""
-MOST_ROWS = 2000
-"""Past results on one request."""
+MOST_AT_ONCE = 50  # suggestions on one request
+MOST_ROWS = 2000  # past results on one request
 
 
 def decimal(value: Any) -> Any:
@@ -69,8 +67,7 @@ class FloatParameter(AnyParameter):
     low: Number
     high: Number
     log: bool = False
-    step: MaybeNumber = None
-    """Between values that can be set."""
+    step: MaybeNumber = None  # between values that can be set
 
 
 class IntParameter(AnyParameter):
@@ -204,8 +201,7 @@ class TrialView(BaseModel):
     cost: float | None
     violation: float | None
     note: str
-    predicted: Prediction | None
-    """When it was suggested."""
+    predicted: Prediction | None  # when it was suggested
 
 
 class StudySummary(BaseModel):
@@ -217,10 +213,8 @@ class StudySummary(BaseModel):
     goal: Literal["minimize", "maximize"]
     value: str
     unit: str
-    owned: bool
-    """Whether it can be changed here."""
-    in_use: bool
-    """Whether a program is working on it."""
+    owned: bool  # whether it can be changed here
+    in_use: bool  # whether a program is working on it
     results: int
     failed: int
     pending: int

@@ -17,8 +17,7 @@ from amortes.optimiser.limits import AmortesWarning
 
 TOKEN_VARIABLE = "AMORTES_LAB_TOKEN"
 SHORTEST = 16
-PORTS = 20
-"""Ports tried if none is asked for."""
+PORTS = 20  # ports tried if none is asked for
 FIRST = 8765
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

@@ -29,8 +29,6 @@ from amortes.optimiser.trials import Trial
 from amortes.pretrained import load_pretrained, names
 
 T = TypeVar("T")
-Change = tuple[Optimizer, About, T]
-"""The optimiser after a change, what is known beside it, and what came of it."""
 Signature = tuple[tuple[int, int, int] | None, ...]
 
 
@@ -39,21 +37,16 @@ class Snapshot:
     """A study as it was at one moment."""
 
     id: str
-    version: str
-    """Changes with the run and with what the lab knows of it."""
+    version: str  # changes with the run and with what the lab knows of it
     about: About
-    owned: bool
-    """Whether the lab may change it; else it is a program's."""
+    owned: bool  # whether the lab may change it; else it is a program's
     space: Space
     goal: Goal
     acquisition: str
     trials: list[Trial]
-    modified: float
-    """When the run was written, in seconds of the epoch."""
-    undo: str | None
-    """What can be taken back."""
-    lacks: list[str]
-    """What only its program has, so that only that can go on with it."""
+    modified: float  # when the run was written, in seconds of the epoch
+    undo: str | None  # what can be taken back
+    lacks: list[str]  # what only its program has, so that only that can go on with it
 
     def trial(self, number: int) -> Trial:
         """A trial by its number."""
@@ -72,6 +65,15 @@ class Snapshot:
         done.sort(key=lambda trial: trial.value or 0.0, reverse=self.goal == "maximize")
         allowed = (trial for trial in done if self.space.allows(trial.config))
         return next(allowed, done[0] if done else None)
+
+
+@dataclass
+class Edit:
+    """A change under way: what may be changed or replaced, and the study before and after it."""
+
+    optimizer: Optimizer
+    about: About
+    snapshot: Snapshot
 
 
 class Study:
@@ -122,48 +124,41 @@ class Study:
             answer: T = self._kept[key]
             return answer
 
-    def change(
-        self,
-        label: str,
-        action: Callable[[Optimizer, About], Change[T]],
-        *,
-        expected: str | None = None,
-    ) -> tuple[Snapshot, T]:
-        """Do something to the optimiser, save it, and say what came of it.
+    @contextlib.contextmanager
+    def change(self, label: str, expected: str | None = None) -> Iterator[Edit]:
+        """Save what the block does to the optimiser, unless it fails.
 
-        `action` gets the optimiser, which it may change, and what is known beside it; it returns
-        both as they are then. `expected` is the version its user has seen: `ChangedError` if there
-        is another one by now.
+        `expected` is the version its user has seen: `ChangedError` if there is another one by now.
         """
-        with self._writing(expected) as (optimizer, about):
-            before = optimizer.state
+        with self._writing(expected) as edit:
+            before = edit.optimizer.state
             try:
-                optimizer, about, outcome = action(optimizer, about)
-                self._write(before, optimizer.state, about, label)
+                yield edit
+                self._write(before, edit.optimizer.state, edit.about, label)
             except BaseException:
                 self._forget()
                 raise
-            return self._refresh(optimizer), outcome
+            edit.snapshot = self._refresh(edit.optimizer)
 
     def undo(self, *, expected: str | None = None) -> tuple[Snapshot, str]:
         """Take back the last change; its label."""
-        with self._writing(expected) as (optimizer, about):
-            entries = journal.usable(about.undo, self.path.read_bytes())
+        with self._writing(expected) as edit:
+            entries = journal.usable(edit.about.undo, self.path.read_bytes())
             if not entries:
                 raise ConflictError("There is nothing to undo.")
-            state = journal.reverted(optimizer.state, entries[-1])
+            state = journal.reverted(edit.optimizer.state, entries[-1])
             self._forget()
             restored = reopened(state)
             # The run first: with the shorter list of entries alone, nothing could be undone.
             write_text(self.path, _text(state))
-            self._write_about(about.model_copy(update={"undo": entries[:-1]}))
+            self._write_about(edit.about.model_copy(update={"undo": entries[:-1]}))
             return self._refresh(restored), entries[-1].label
 
     def describe(self, *, expected: str | None = None, **fields: Any) -> Snapshot:
         """Change what is known beside the run, such as its name."""
-        with self._writing(expected) as (optimizer, about):
-            self._write_about(about.model_copy(update=fields))
-            return self._refresh(optimizer)
+        with self._writing(expected) as edit:
+            self._write_about(edit.about.model_copy(update=fields))
+            return self._refresh(edit.optimizer)
 
     def adopt(self) -> Snapshot:
         """Make the run of a program one of the lab's."""
@@ -179,7 +174,7 @@ class Study:
             return self._refresh()
 
     @contextlib.contextmanager
-    def _writing(self, expected: str | None) -> Iterator[tuple[Optimizer, About]]:
+    def _writing(self, expected: str | None) -> Iterator[Edit]:
         """The block of a change: alone with the files, which are what the user has seen."""
         with self._lock, alone_with(self.path):
             snapshot = self._refresh()
@@ -193,7 +188,7 @@ class Study:
                     "program. Nothing of yours was saved; look at what is new and try again."
                 )
             assert self._optimizer is not None
-            yield self._optimizer, snapshot.about
+            yield Edit(self._optimizer, snapshot.about, snapshot)
 
     def _write(
         self, before: dict[str, Any], after: dict[str, Any], about: About, label: str
@@ -214,12 +209,13 @@ class Study:
 
     def _refresh(self, optimizer: Optimizer | None = None) -> Snapshot:
         """Read the files if they have changed; `optimizer` is what was just written, if known."""
-        signature = self._sign()
+        signature = tuple(_stamp(path) for path in (self.path, about_path(self.path)))
         if self._snapshot is not None and signature == self._signature:
             return self._snapshot
         content, beside = self.path.read_bytes(), about_path(self.path)
         known = beside.read_bytes() if beside.exists() else b""
-        about = read_about(known, beside) if known else About(name=_plain_name(self.path))
+        name = self.path.parent.name if self.path.name == "state.json" else self.path.stem
+        about = read_about(known, beside) if known else About(name=name)
         lacks: list[str] = []
         if optimizer is None:
             optimizer, lacks = _load(content, self.path)
@@ -240,9 +236,6 @@ class Study:
             lacks=lacks,
         )
         return self._snapshot
-
-    def _sign(self) -> Signature:
-        return tuple(_stamp(path) for path in (self.path, about_path(self.path)))
 
 
 def _text(state: dict[str, Any]) -> str:
@@ -273,10 +266,6 @@ def _load(content: bytes, path: Path) -> tuple[Optimizer, list[str]]:
 def _network(digest: str) -> str | None:
     """The name of the network with this fingerprint; None, the default, if none comes with us."""
     return next((n for n in names() if fingerprint(load_pretrained(n)[0]) == digest), None)
-
-
-def _plain_name(path: Path) -> str:
-    return path.parent.name if path.name == "state.json" else path.stem
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

@@ -28,12 +28,9 @@ from amortes.oracles.brute_force import rank_correlation
 from amortes.oracles.reference import Cell
 
 METHODS = ("alpha", "monte_carlo", "botorch")
-RELIABLE = 0.8
-"""Least reliability of a brute-force curve that can be compared with."""
-RESOLUTION = 0.02
-"""Least gain, in nats, that some query must have: twice the bias of brute force."""
-CHUNK = 32
-"""Optima per call of the base network."""
+RELIABLE = 0.8  # least reliability of a brute-force curve that can be compared with
+RESOLUTION = 0.02  # least gain, in nats, that some query must have: twice the bias of brute force
+CHUNK = 32  # optima per call of the base network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,12 +78,24 @@ def alpha_scores(network: Network[Any], cell: Cell, task: AlphaTask) -> list[Alp
     }
     if task.botorch is not None:
         curves["botorch"] = task.botorch
-    return [
-        _score(cell, name, method, curve[:, i].double(), task.gain[:, i], task.reliability[i])
-        for i, name in enumerate(GAINS)
-        if task.reliability[i] >= RELIABLE and task.gain[:, i].max() >= RESOLUTION
-        for method, curve in curves.items()
-    ]
+    scores = []
+    for i, name in enumerate(GAINS):
+        truth, reliability = task.gain[:, i], task.reliability[i].item()
+        if reliability < RELIABLE or truth.max() < RESOLUTION:
+            continue
+        for method, curve in curves.items():
+            values = curve[:, i].double()
+            scores.append(
+                AlphaScore(
+                    cell=cell,
+                    gain=name,
+                    method=method,
+                    rank=rank_correlation(values, truth),
+                    regret=(1.0 - truth[values.argmax()] / truth.max()).item(),
+                    reliability=reliability,
+                )
+            )
+    return scores
 
 
 def summarise(scores: Sequence[AlphaScore]) -> list[dict[str, Any]]:
@@ -109,16 +118,3 @@ def summarise(scores: Sequence[AlphaScore]) -> list[dict[str, Any]]:
                 row["ceiling"] = sum(s.reliability**0.5 for s in chosen) / len(chosen)
                 rows.append(row)
     return rows
-
-
-def _score(
-    cell: Cell, gain: str, method: str, curve: Tensor, truth: Tensor, reliability: Tensor
-) -> AlphaScore:
-    return AlphaScore(
-        cell=cell,
-        gain=gain,
-        method=method,
-        rank=rank_correlation(curve, truth),
-        regret=(1.0 - truth[curve.argmax()] / truth.max()).item(),
-        reliability=reliability.item(),
-    )

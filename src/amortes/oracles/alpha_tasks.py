@@ -9,7 +9,6 @@ draws of the optimum for Monte Carlo over a base network and BoTorch's gains for
 """
 
 import dataclasses
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ import torch
 from torch import Tensor
 
 from amortes.errors import ConfigError
+from amortes.files import AnyPath
 from amortes.oracles.botorch_gains import botorch_gains
 from amortes.oracles.brute_force import GRID, BruteForceConfig, brute_force
 from amortes.oracles.reference import TOLERANCE, Cell
@@ -28,13 +28,10 @@ from amortes.training.recipes import EVALUATION_SEED
 
 LATE = 50
 SIZES = (3, 8, 20, LATE)
-MAX_TASKS = 16
-"""Tasks drawn per cell, of which the first few are used."""
-DEFAULT_TASKS = 4
-"""As many are part of the package."""
+MAX_TASKS = 16  # tasks drawn per cell, of which the first few are used
+DEFAULT_TASKS = 4  # as many are part of the package
 QUERIES_PER_AXIS = {1: 64, 2: 10}
-NEAR = 0.1
-"""Half the width of the box of queries around the best observation, late."""
+NEAR = 0.1  # half the width of the box of queries around the best observation, late
 OPTIMA = 128
 
 
@@ -76,7 +73,7 @@ def alpha_tasks(
     count: int,
     *,
     botorch: bool,
-    cache: str | os.PathLike[str] | None = None,
+    cache: AnyPath | None = None,
     config: BruteForceConfig | None = None,
     on_task: Callable[[str], object] = lambda label: None,
 ) -> Iterator[tuple[Cell, AlphaTask]]:
@@ -132,17 +129,8 @@ def _alpha_task(
     def read(name: str) -> Tensor:
         return torch.tensor(entry[name], dtype=torch.float64)
 
-    return AlphaTask(
-        X=X,
-        y=y,
-        Xq=Xq,
-        gain=read("gain"),
-        error=read("error"),
-        reliability=read("reliability"),
-        x_star=read("x_star"),
-        f_star=read("f_star"),
-        botorch=read("botorch") if botorch else None,
-    )
+    found = {name: read(name) for name in ("gain", "error", "reliability", "x_star", "f_star")}
+    return AlphaTask(X, y, Xq, **found, botorch=read("botorch") if botorch else None)
 
 
 def _compute(

@@ -26,8 +26,7 @@ from amortes.oracles.reference import Cell, ReferenceCell, fair_mean
 from amortes.prior.tasks import TaskBatch
 from amortes.training.batches import take_rows
 
-EASY_DIM, EASY_SIZE = 6, 45
-"""Limits of the cells that have an average of their own."""
+EASY_DIM, EASY_SIZE = 6, 45  # limits of the cells that have an average of their own
 
 
 @dataclass(frozen=True, kw_only=True)

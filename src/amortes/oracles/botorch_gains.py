@@ -22,8 +22,7 @@ from amortes.prior.gp import GPPrior
 from amortes.random import generator
 
 HYPERPARAMETERS = 8
-OPTIMA = 64
-"""Draws of the optimum for each of them."""
+OPTIMA = 64  # draws of the optimum for each of them
 
 
 def botorch_gains(prior: GPPrior, X: Tensor, y: Tensor, Xq: Tensor, seed: int) -> Tensor:

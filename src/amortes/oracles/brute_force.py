@@ -24,11 +24,9 @@ from amortes.oracles.smc import PosteriorDraws, SMCConfig, hyper_posterior
 from amortes.prior.gp import GPPrior
 from amortes.random import generator
 
-GRID = {1: 128, 2: 22}
-"""Points per axis, by dimension."""
+GRID = {1: 128, 2: 22}  # points per axis, by dimension
 JITTER = 1e-10
-CHUNK = 1 << 20
-"""Numbers in one batch of covariance matrices."""
+CHUNK = 1 << 20  # numbers in one batch of covariance matrices
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,8 +26,7 @@ from amortes.random import derive_seeds, generator
 
 QUERIES = 128
 OPTIMA = 128
-BANDS = ((0.9, 0.18), (0.5, 0.3))
-"""Central intervals of a prediction and how opaque they are drawn."""
+BANDS = ((0.9, 0.18), (0.5, 0.3))  # central intervals of a prediction and how opaque they are drawn
 
 
 @torch.no_grad()

@@ -35,10 +35,8 @@ from torch import Tensor
 
 from amortes.nets.distributions.mixture_entropy import mixture_entropy
 
-STRATA = 8
-"""A leaf is divided by noise level, so that neighbours in value have similar noise."""
-MERGED = 4
-"""Neighbours replaced by one Gaussian with their mean and variance."""
+STRATA = 8  # a leaf is divided by noise level, so that neighbours in value have similar noise
+MERGED = 4  # neighbours replaced by one Gaussian with their mean and variance
 SMALLEST_LEAF = STRATA * MERGED
 # Bandwidth: at most so many standard deviations times m^-1/5 (Silverman's rule has 1.06) ...
 WIDEST = 0.8

@@ -16,13 +16,13 @@ tasks drawn here are the ones they belong to.
 import dataclasses
 import functools
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from amortes.files import AnyPath
 from amortes.oracles.smc import PosteriorDraws, SMCConfig, hyper_posterior
 from amortes.oracles.store import Entry, Store, rounded
 from amortes.prior.gp import GPPrior
@@ -37,8 +37,7 @@ DATASETS = 32
 # Of the fingerprints of a dataset; rounding on another machine is far below, another dataset above.
 TOLERANCE = 1e-3
 
-Cell = tuple[int, int]
-"""Dimension d and number of observations n."""
+Cell = tuple[int, int]  # dimension d and number of observations n
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def reference_cell(prior: GPPrior, cell: Cell, datasets: int = DATASETS) -> Refe
 def references(
     prior: GPPrior,
     cells: Sequence[Cell],
-    cache: str | os.PathLike[str] | None = None,
+    cache: AnyPath | None = None,
     on_cell: Callable[[Cell], object] = lambda cell: None,
 ) -> dict[Cell, ReferenceCell]:
     """The reference on all `cells`, computed where it is not stored yet.

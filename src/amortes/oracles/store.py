@@ -9,13 +9,12 @@ prior and one set of settings, whose hash it carries, and is replaced, not trust
 import hashlib
 import importlib.resources
 import json
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from amortes.errors import FileError
-from amortes.files import cache_folder, read_json, write_text
+from amortes.files import AnyPath, cache_folder, read_json, write_text
 from amortes.prior.gp import LATER, GPPrior
 
 Entry = dict[str, Any]
@@ -25,11 +24,7 @@ class Store:
     """Entries by label, all of one kind, one prior and one set of settings."""
 
     def __init__(
-        self,
-        kind: str,
-        prior: GPPrior,
-        settings: Mapping[str, Any],
-        cache: str | os.PathLike[str] | None = None,
+        self, kind: str, prior: GPPrior, settings: Mapping[str, Any], cache: AnyPath | None = None
     ) -> None:
         self.prior = prior
         # What came later does not count where it changes nothing: entries of before stay valid.

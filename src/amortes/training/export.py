@@ -6,7 +6,6 @@ the card and then demands exactly its tensors; no code in the file is ever run.
 """
 
 import dataclasses
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor
 
 from amortes.errors import ConfigError, FileError
+from amortes.files import AnyPath
 from amortes.nets.base import Network
 from amortes.prior.gp import GPPrior
 from amortes.training import settings
@@ -42,10 +42,10 @@ class Card:
 
 def export(
     run: TrainingRun,
-    path: str | os.PathLike[str],
+    path: AnyPath,
     scores: Mapping[str, Any] | None = None,
     overrides: Sequence[str] = (),
-    alpha: str | os.PathLike[str] | None = None,
+    alpha: AnyPath | None = None,
 ) -> Card:
     """Write the best averaged weights of a run to `path`, with its card.
 
@@ -63,11 +63,8 @@ def export(
     network = build_network(recipe.network, config, recipe.prior)
     if alpha is not None:
         weights, stages["alpha"] = _with_gains(weights, network, run, alpha)
-    if problems := _misfits(network.state_dict(), weights):
-        raise FileError(
-            f"the weights in {run.folder} do not fit its recipe"
-            f"{' with these settings' * bool(overrides)}: {'; '.join(problems)}."
-        )
+    fit = f"do not fit its recipe{' with these settings' * bool(overrides)}"
+    _require_fit(network, weights, f"the weights in {run.folder} {fit}")
     card = Card(
         network=recipe.network,
         config=settings.to_dict(config),
@@ -80,7 +77,7 @@ def export(
     return card
 
 
-def export_untrained(path: str | os.PathLike[str], kind: str, config: Any, prior: GPPrior) -> Card:
+def export_untrained(path: AnyPath, kind: str, config: Any, prior: GPPrior) -> Card:
     """Write a network of which nothing is learned, with its card: what it knows, it computes."""
     network = build_network(kind, config, prior)
     if any(True for _ in network.parameters()):
@@ -92,8 +89,8 @@ def export_untrained(path: str | os.PathLike[str], kind: str, config: Any, prior
 
 
 def adjust(
-    source: str | os.PathLike[str],
-    path: str | os.PathLike[str],
+    source: AnyPath,
+    path: AnyPath,
     scores: Mapping[str, Any] | None = None,
     overrides: Sequence[str] = (),
 ) -> Card:
@@ -104,11 +101,8 @@ def adjust(
     network, card = load_network(source)
     config = settings.override(network.config, overrides)
     tensors, _ = read_tensors(source, kind=FORMAT, version=VERSION)
-    expected = build_network(card.network, config, network.prior).state_dict()
-    if problems := _misfits(expected, tensors):
-        raise FileError(
-            f"the weights in {source} do not fit these settings: {'; '.join(problems)}."
-        )
+    expected = build_network(card.network, config, network.prior)
+    _require_fit(expected, tensors, f"the weights in {source} do not fit these settings")
     kept = {} if overrides else card.scores
     card = dataclasses.replace(
         card, config=settings.to_dict(config), scores=kept if scores is None else dict(scores)
@@ -118,10 +112,7 @@ def adjust(
 
 
 def _with_gains(
-    weights: Mapping[str, Tensor],
-    network: Network[Any],
-    run: TrainingRun,
-    alpha: str | os.PathLike[str],
+    weights: Mapping[str, Tensor], network: Network[Any], run: TrainingRun, alpha: AnyPath
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The weights of a base run and those of the gains in a file, and what is known of these."""
     source, card = load_network(alpha)
@@ -137,7 +128,7 @@ def _with_gains(
     return {**weights, **{name: taken[name] for name in names}}, card.stages["alpha"]
 
 
-def load_network(path: str | os.PathLike[str]) -> tuple[Network[Any], Card]:
+def load_network(path: AnyPath) -> tuple[Network[Any], Card]:
     """The network in a file written by `export`, ready to use, and its card.
 
     A `FileError` says what is wrong with any other file.
@@ -156,15 +147,15 @@ def load_network(path: str | os.PathLike[str]) -> tuple[Network[Any], Card]:
         raise FileError(
             f"{path} holds a network this version of amortes cannot build: {reason}"
         ) from error
-    if problems := _misfits(network.state_dict(), tensors):
-        raise FileError(f"{path} does not fit its own card: {'; '.join(problems)}.")
+    _require_fit(network, tensors, f"{path} does not fit its own card")
     network.load_state_dict(tensors)
     network.trained_points = points
     return network.to(network.inference_dtype).requires_grad_(False).eval(), card
 
 
-def _misfits(expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> list[str]:
-    """What keeps the found tensors from being the expected ones."""
+def _require_fit(network: Network[Any], found: Mapping[str, Tensor], otherwise: str) -> None:
+    """Raise a `FileError` unless the found tensors can be those of the network."""
+    expected = network.state_dict()
     problems = [f"{name} is missing" for name in expected if name not in found]
     problems += [f"{name} is unknown" for name in found if name not in expected]
     for name in expected.keys() & found.keys():
@@ -176,4 +167,5 @@ def _misfits(expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> lis
             )
         elif given.is_floating_point() and not torch.isfinite(given).all():
             problems.append(f"{name} has values that are not finite")
-    return sorted(problems)
+    if problems:
+        raise FileError(f"{otherwise}: {'; '.join(sorted(problems))}.")

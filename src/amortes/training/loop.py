@@ -6,7 +6,6 @@ the steps since its last save and ends with the same weights as one never distur
 
 import contextlib
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ import torch
 
 from amortes.corpora.corpus import Corpus
 from amortes.errors import DataError, TrainingError
-from amortes.files import sha256
+from amortes.files import AnyPath, sha256
 from amortes.prior.tasks import TaskBatch, TaskStream
 from amortes.training.distributed import NUMERICAL, Ranks, joined
 from amortes.training.export import load_network
@@ -70,12 +69,12 @@ class TrainingOutcome:
 
 
 def train(
-    folder: str | os.PathLike[str],
+    folder: AnyPath,
     recipe: Recipe,
     *,
-    base: str | os.PathLike[str] | Base | None = None,
-    teacher: str | os.PathLike[str] | None = None,
-    start: str | os.PathLike[str] | None = None,
+    base: AnyPath | Base | None = None,
+    teacher: AnyPath | None = None,
+    start: AnyPath | None = None,
     corpus: Corpus | None = None,
     options: Options | None = None,
     report: Callable[[Status], None] | None = None,

@@ -1,5 +1,7 @@
 """Running averages of a training loop: metrics per interval, smoothed loss and speed."""
 
+import statistics
+from collections import defaultdict
 from collections.abc import Mapping
 
 SMOOTHING = 0.98
@@ -9,15 +11,13 @@ class Meter:
     """Collects the metrics of steps; empty again after each `flush`."""
 
     def __init__(self) -> None:
-        self._sums: dict[str, float] = {}
-        self._counts: dict[str, int] = {}
+        self._taken: dict[str, list[float]] = defaultdict(list)
         self._loss = self._seconds = self._weight = 0.0
 
     def add(self, metrics: Mapping[str, float], seconds: float) -> None:
         """Take in the metrics and the duration of one step."""
         for name, value in metrics.items():
-            self._sums[name] = self._sums.get(name, 0.0) + value
-            self._counts[name] = self._counts.get(name, 0) + 1
+            self._taken[name].append(value)
         fresh = 1.0 - SMOOTHING
         self._loss = SMOOTHING * self._loss + fresh * metrics["loss"]
         self._seconds = SMOOTHING * self._seconds + fresh * seconds
@@ -35,6 +35,6 @@ class Meter:
 
     def flush(self) -> dict[str, float]:
         """Means since the last flush, each over the steps that had this metric."""
-        means = {name: total / self._counts[name] for name, total in self._sums.items()}
-        self._sums, self._counts = {}, {}
+        means = {name: statistics.fmean(values) for name, values in self._taken.items()}
+        self._taken.clear()
         return means

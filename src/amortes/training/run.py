@@ -13,7 +13,6 @@ executable.
 
 import contextlib
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ from torch import Tensor
 
 from amortes import files
 from amortes.errors import ConfigError, FileError, differences
-from amortes.files import read_json, write_json, write_text
+from amortes.files import AnyPath, read_json, write_json, write_text
 from amortes.training.learner import Learner, part
 from amortes.training.recipes import Recipe
 from amortes.training.tensorfile import read_tensors, write_tensors
@@ -45,14 +44,14 @@ class Progress:
 class TrainingRun:
     """The files of a run; see the module. `start` is for training, `open` for reading."""
 
-    def __init__(self, folder: str | os.PathLike[str], config: dict[str, Any]) -> None:
+    def __init__(self, folder: AnyPath, config: dict[str, Any]) -> None:
         self.folder, self.config = Path(folder), config
         self.newest, self.best = self.folder / NEWEST, self.folder / BEST
         self.metrics = self.folder / METRICS
         self.recipe = Recipe.from_dict(config["recipe"])
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str]) -> "TrainingRun":
+    def open(cls, folder: AnyPath) -> "TrainingRun":
         """A run that was started before; `FileError` if there is none."""
         path = Path(folder) / CONFIG
         if not path.exists():
@@ -70,7 +69,7 @@ class TrainingRun:
     @classmethod
     def start(
         cls,
-        folder: str | os.PathLike[str],
+        folder: AnyPath,
         recipe: Recipe,
         *,
         corpus: str | None = None,
@@ -173,7 +172,7 @@ class TrainingRun:
 
 
 @contextlib.contextmanager
-def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
+def locked(folder: AnyPath) -> Iterator[None]:
     """Keep other processes from training in a folder; clear what killed ones left half written."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

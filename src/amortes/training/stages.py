@@ -4,7 +4,6 @@ Both may go on with what a network in a file has learnt, and the alpha stage may
 """
 
 import dataclasses
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from amortes.errors import ConfigError, differences
+from amortes.files import AnyPath
 from amortes.nets.base import Network
 from amortes.prior.gp import GPPrior
 from amortes.training.architectures import build_network
@@ -32,7 +32,7 @@ class Base:
     about: dict[str, Any]  # what a card says about its training
 
     @classmethod
-    def open(cls, source: "str | os.PathLike[str] | Base") -> "Base":
+    def open(cls, source: "AnyPath | Base") -> "Base":
         """The base in the run folder or file `source`; one that is open already as it is."""
         if isinstance(source, Base):
             return source
@@ -55,9 +55,7 @@ class Base:
 
 
 def initial_network(
-    recipe: Recipe,
-    base: str | os.PathLike[str] | Base | None = None,
-    start: str | os.PathLike[str] | None = None,
+    recipe: Recipe, base: AnyPath | Base | None = None, start: AnyPath | None = None
 ) -> Network[Any]:
     """The network a recipe starts from; the alpha stage takes the weights of `base`, see `Base`.
 
@@ -91,7 +89,7 @@ def initial_network(
     return network
 
 
-def load_teacher(recipe: Recipe, file: str | os.PathLike[str]) -> Network[Any]:
+def load_teacher(recipe: Recipe, file: AnyPath) -> Network[Any]:
     """The network in `file`, whose gains an alpha stage is to learn."""
     if recipe.stage != "alpha":
         raise ConfigError("teacher: only the alpha stage can have one.")

@@ -7,7 +7,6 @@ altered or made by something else is a `FileError` that says so.
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,11 +15,11 @@ from safetensors.torch import save
 from torch import Tensor
 
 from amortes.errors import FileError
-from amortes.files import atomic_path
+from amortes.files import AnyPath, atomic_path
 
 
 def write_tensors(
-    target: str | os.PathLike[str],
+    target: AnyPath,
     tensors: Mapping[str, Tensor],
     about: Mapping[str, Any],
     *,
@@ -38,7 +37,7 @@ def write_tensors(
 
 
 def read_tensors(
-    source: str | os.PathLike[str], *, kind: str, version: int
+    source: AnyPath, *, kind: str, version: int
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors and the description in a file of this format, checked against its digest."""
     try:

@@ -5,9 +5,9 @@ import torch
 
 from amortes.bench.maximisers.comparison import (
     MaximiserRow,
-    Target,
     compare,
     draw_paths,
+    missed_targets,
     reference_values,
 )
 from amortes.bench.maximisers.ensemble import Ensemble, values_at
@@ -119,6 +119,6 @@ def test_regret_is_measured_from_the_best_known_value() -> None:
 )
 def test_targets(changes: dict[str, float], count: int) -> None:
     row = dataclasses.replace(ROW, **changes)  # type: ignore[arg-type]
-    missed = Target.for_dim(row.d).missed(row)
+    missed = missed_targets(row)
     assert len(missed) == count
     assert all(f"d={row.d}" in line for line in missed)

@@ -85,7 +85,7 @@ def test_each_fold_is_judged_on_paths_it_has_not_seen() -> None:
     assert selection.held_out_regret == 1.0
     assert len(selection.ensemble.members) == 5  # the folds' ensembles merged
     assert selection.regret == 0.0
-    assert selection.seconds == 5.0
+    assert selection.ms_per_path == 5000.0
 
 
 def test_selection_stops_at_the_target() -> None:
@@ -101,7 +101,7 @@ def test_slow_and_unfinished_candidates_are_dropped_and_do_not_set_the_standard(
     abandoned = dataclasses.replace(abandoned, values=(2.0,) * 4, seconds=(5.0,) * 4)
     selection = select([good, slow, abandoned], 10, max_seconds=10.0)
     assert selection.ensemble.members == (good.config,)
-    assert selection.num_eligible == 1
+    assert selection.eligible == 1
     assert selection.held_out_regret == 0.0
     assert select([good, slow], 10, max_seconds=11.0).ensemble.members == (slow.config,)
     with pytest.raises(ConfigError, match="none of 2 candidates"):

@@ -1,6 +1,5 @@
 import dataclasses
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from amortes.prior import newton
 from amortes.prior.gp import named_prior
 from amortes.prior.paths import Paths
 from amortes.random import derive_seeds, generator
+from amortes.training import settings
 
 BASE = FirstOrderConfig(
     adam=True,
@@ -112,36 +112,27 @@ def test_grid_is_the_papers() -> None:
         ("adam", 1),
         ("clamp", "yes"),
         ("num_samples", 0),
-        ("num_samples", 50.0),
+        ("num_samples", 50.5),
         ("patience", True),
         ("max_decays", 0),
         ("n_iterations_max", -1),
         ("init_lr", 0.0),
         ("init_lr", math.nan),
-        ("init_lr", "0.1"),
+        ("init_lr", "fast"),
         ("tol", -1e-9),
         ("decay_factor", 0.0),
         ("decay_factor", 1.1),
     ],
 )
 def test_invalid_values_name_their_field(field: str, value: object) -> None:
-    changes: dict[str, Any] = {field: value}
     with pytest.raises(ConfigError, match=field):
-        dataclasses.replace(BASE, **changes)
-
-
-def test_dictionary_round_trip() -> None:
-    assert FirstOrderConfig.from_dict(BASE.to_dict()) == BASE
-    with pytest.raises(ConfigError, match="speed"):
-        FirstOrderConfig.from_dict(BASE.to_dict() | {"speed": 1})
-    with pytest.raises(ConfigError, match="adam"):
-        FirstOrderConfig.from_dict({"init_lr": 0.1})
+        settings.from_dict(FirstOrderConfig, {**vars(BASE), field: value})
 
 
 def test_candidates_are_different_grid_points_and_a_function_of_the_seed() -> None:
     candidates = random_candidates(500, seed=3)
     for candidate in candidates:
-        assert all(value in GRID[name] for name, value in candidate.to_dict().items())
+        assert all(value in GRID[name] for name, value in vars(candidate).items())
     different = {
         c if c.resample_init else dataclasses.replace(c, num_repeats=1) for c in candidates
     }

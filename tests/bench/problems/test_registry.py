@@ -38,9 +38,10 @@ def test_kinds_say_how_their_problems_are_run_and_reported() -> None:
         assert all(canonical(name) == name for name in kind.names)
 
 
-def test_unknown_names_are_explained() -> None:
-    with pytest.raises(ConfigError, match=r"no problem 'rosenbrock'; there are branin"):
-        make_problem("rosenbrock")
+@pytest.mark.parametrize("name", ["rosenbrock", "branin-noise", "lcbench-adult", "chem-gold"])
+def test_unknown_names_are_explained(name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"no problem '{name}'; there are branin"):
+        make_problem(name)
 
 
 def test_names_that_are_not_listed_are_functions_of_a_prior() -> None:

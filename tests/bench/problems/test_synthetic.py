@@ -7,7 +7,6 @@ import scipy.optimize
 import torch
 
 from amortes.bench.problems.synthetic import FUNCTIONS, Synthetic
-from amortes.errors import ConfigError
 
 pytest.importorskip("botorch")
 
@@ -61,9 +60,6 @@ def test_the_noise_is_in_the_name() -> None:
     assert (noisy.noise_sd, noisy.d, noisy.name) == (0.5, 6, "hartmann6-noise0.5")
     assert noisy.best == Synthetic("hartmann6").best
     assert Synthetic("ackley5-near-noise0.5").noise_sd == 0.5
-    for name in ("hartmann5", "branin-noise", "sphere-noise1", "branin-near"):
-        with pytest.raises(ConfigError, match="there are branin"):
-            Synthetic(name)
 
 
 def test_the_corners_are_inside() -> None:

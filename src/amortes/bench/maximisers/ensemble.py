@@ -34,6 +34,7 @@ from amortes.prior.newton import Optimum
 from amortes.prior.paths import Paths
 from amortes.random import derive_seeds, generator
 from amortes.threads import single_thread
+from amortes.training import settings
 
 MAX_SECONDS = 10.0  # per path, as in the paper
 TARGET = 1e-6
@@ -54,16 +55,14 @@ class Ensemble:
 
     def save(self, target: str | Path, *, built: Mapping[str, Any] | None = None) -> None:
         """Write the ensemble as JSON, with a note of how it was `built`."""
-        members = [member.to_dict() for member in self.members]
-        write_json(target, {"members": members, "built": dict(built or {})})
+        write_json(target, {**settings.to_dict(self), "built": dict(built or {})})
 
     @classmethod
     def load(cls, source: str | Path) -> "Ensemble":
         """Read an ensemble; anything else is a `FileError` that names the file."""
         content = read_json(source)
         try:
-            members = content["members"]
-            return cls(members=tuple(FirstOrderConfig.from_dict(member) for member in members))
+            return settings.from_dict(cls, {"members": content["members"]})
         except (TypeError, KeyError, ConfigError) as error:
             raise FileError(
                 f"{source} is not an ensemble ({error}); make one with `amortes prior ensemble`."
@@ -167,7 +166,7 @@ def _run(paths: Paths, config: FirstOrderConfig, seed: int, max_seconds: float) 
 
 
 def _fingerprint(paths: Paths, config: FirstOrderConfig, seed: int, max_seconds: float) -> str:
-    digest = hashlib.sha256(json.dumps([config.to_dict(), seed, max_seconds]).encode())
+    digest = hashlib.sha256(json.dumps([vars(config), seed, max_seconds]).encode())
     for tensor in vars(paths).values():
         if tensor is not None:
             digest.update(tensor.contiguous().numpy().tobytes())
@@ -179,33 +178,13 @@ class Selection:
     """A chosen ensemble and what is known about it."""
 
     ensemble: Ensemble
-    member_seconds: tuple[float, ...]  # per path and core
+    eligible: int  # candidates within the cap
+    ms_per_path: float  # on one core, all members together
+    member_ms_per_path: tuple[float, ...]
     fold_sizes: tuple[int, ...]  # members of each fold's ensemble
+    held_out_regret: float  # mean over the folds
     held_out_regrets: tuple[float, ...]  # of each fold's ensemble, on the paths it has not seen
     regret: float  # of the merged ensemble, on all paths
-    num_eligible: int  # candidates within the cap
-
-    @property
-    def held_out_regret(self) -> float:
-        """Mean over the folds."""
-        return float(np.mean(self.held_out_regrets))
-
-    @property
-    def seconds(self) -> float:
-        """Per path and core, all members together."""
-        return sum(self.member_seconds)
-
-    def report(self) -> dict[str, Any]:
-        """What is known about the ensemble, ready for JSON."""
-        return {
-            "eligible": self.num_eligible,
-            "ms_per_path": 1e3 * self.seconds,
-            "member_ms_per_path": [1e3 * seconds for seconds in self.member_seconds],
-            "fold_sizes": list(self.fold_sizes),
-            "held_out_regret": self.held_out_regret,
-            "held_out_regrets": list(self.held_out_regrets),
-            "regret": self.regret,
-        }
 
 
 def select(
@@ -242,13 +221,16 @@ def select(
         held_out.append(regret(values[fold], members))
         chosen.update(members)
     merged = sorted(chosen)
+    times = tuple(1e3 * eligible[j].mean_seconds for j in merged)
     return Selection(
         ensemble=Ensemble(members=tuple(eligible[j].config for j in merged)),
-        member_seconds=tuple(eligible[j].mean_seconds for j in merged),
+        eligible=len(eligible),
+        ms_per_path=sum(times),
+        member_ms_per_path=times,
         fold_sizes=tuple(sizes),
+        held_out_regret=float(np.mean(held_out)),
         held_out_regrets=tuple(held_out),
         regret=regret(values, merged),
-        num_eligible=len(eligible),
     )
 
 

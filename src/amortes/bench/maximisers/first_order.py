@@ -16,13 +16,13 @@ Fast Entropy Search via In-Context Learning". `ensemble` chooses among them;
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, require_least
 from amortes.prior.newton import Optimum
 from amortes.prior.paths import CHUNK, Paths
 from amortes.prior.warp import unwarp
@@ -63,34 +63,12 @@ class FirstOrderConfig:
     patience: int
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if field.type is bool:
-                valid, expected = isinstance(value, bool), "true or false"
-            elif field.type is int:
-                valid, expected = type(value) is int and value >= 1, "an integer >= 1"
-            else:
-                valid, expected = type(value) in (int, float) and math.isfinite(value), "a number"
-            if not valid:
-                raise ConfigError(f"{field.name}: must be {expected}, not {value!r}.")
-        if self.init_lr <= 0:
+        require_least(self, num_samples=1, n_iterations_max=1, num_repeats=1, max_decays=1)
+        require_least(self, patience=1, tol=0)
+        if not 0 < self.init_lr < math.inf:
             raise ConfigError(f"init_lr: must be > 0, not {self.init_lr}.")
-        if self.tol < 0:
-            raise ConfigError(f"tol: must be >= 0, not {self.tol}.")
         if not 0 < self.decay_factor <= 1:
             raise ConfigError(f"decay_factor: must be > 0 and <= 1, not {self.decay_factor}.")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values; `from_dict` inverts it."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Rebuild a configuration; unknown or missing fields are a `ConfigError`."""
-        try:
-            return cls(**values)
-        except TypeError as error:
-            raise ConfigError(f"not a FirstOrderConfig description: {error}.") from error
 
 
 def random_candidates(count: int, seed: int) -> tuple[FirstOrderConfig, ...]:

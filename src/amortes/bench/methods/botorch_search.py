@@ -19,7 +19,6 @@ from botorch.sampling.pathwise.posterior_samplers import get_matheron_path_model
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from amortes.acquisition import Score
 from amortes.acquisition.bench import RAW_SAMPLES, RESTARTS
 from amortes.bench.methods.model_based import highest_unseen, in_chunks
 
@@ -46,7 +45,8 @@ def best_candidate(
 ) -> Tensor:
     """The point to evaluate next, `d`, after X, scoring at most `chunk` points at once."""
     if pool is not None:
-        return highest_unseen(in_chunks(pointwise(acquisition), chunk), pool, X)
+        score = in_chunks(lambda Xq: acquisition(Xq[:, None]), chunk)
+        return highest_unseen(score, pool, X)
     limits = {"init_batch_limit": chunk, "batch_limit": chunk}
     candidate, _ = optimize_acqf(
         acquisition,
@@ -58,11 +58,6 @@ def best_candidate(
     )
     x: Tensor = candidate[0].detach()
     return x
-
-
-def pointwise(acquisition: AcquisitionFunction) -> Score:
-    """Its values at single points, `m x d -> m`."""
-    return lambda Xq: acquisition(Xq[:, None])
 
 
 def candidates(d: int, pool: Tensor | None) -> Tensor:

@@ -35,10 +35,8 @@ from torch import Tensor
 
 from amortes.bench.methods.paper_gp import PaperGP
 
-SMALL = 1e-8
-"""Where BoTorch cuts variances and probabilities off."""
-STEP = 1e-4
-"""Half the distance over which a slope of PES is taken."""
+SMALL = 1e-8  # where BoTorch cuts variances and probabilities off
+STEP = 1e-4  # half the distance over which a slope of PES is taken
 
 
 class EnsembleGibbon(qLowerBoundMaxValueEntropy):  # type: ignore[misc]

@@ -30,36 +30,18 @@ from hebo.optimizers.hebo import HEBO
 from pymoo.optimize import minimize
 from torch import Tensor
 
-from amortes.bench.methods.model_based import highest_unseen, timed
-from amortes.bench.methods.random_search import recommend_without_model
-from amortes.bench.protocol import Problem, Step
-from amortes.random import derive_seeds
+from amortes.bench.methods.random_search import WithoutModel
+from amortes.bench.protocol import Problem
 
 
-class HeboMethod:
+class HeboMethod(WithoutModel):
     """One run; no state is kept between steps."""
 
     def __init__(self, problem: Problem, seed: int) -> None:
-        self.problem, self.pool, self.seed = problem, problem.pool, seed
+        super().__init__(problem, seed)
         self.names = [f"x{k}" for k in range(problem.d)]
         self.space = DesignSpace().parse(
             [{"name": name, "type": "num", "lb": 0.0, "ub": 1.0} for name in self.names]
-        )
-
-    def step(self, X: Tensor, y: Tensor) -> Step:
-        """The next point and the recommended one, given X, `n x d`, and y, `n`."""
-        # NumPy's old generator takes 32 bits.
-        seed = int(derive_seeds(self.seed, len(X), count=1)[0] >> np.uint64(32))
-        x, search_seconds = timed(lambda: self._ask(X, y, seed))
-        recommended, recommend_seconds = timed(
-            lambda: recommend_without_model(self.problem, X, y, seed)
-        )
-        return Step(
-            x=x,
-            recommended=recommended,
-            fit_seconds=0.0,
-            search_seconds=search_seconds,
-            recommend_seconds=recommend_seconds,
         )
 
     def _ask(self, X: Tensor, y: Tensor, seed: int) -> Tensor:
@@ -68,10 +50,7 @@ class HeboMethod:
             told = pd.DataFrame(X.numpy(), columns=self.names)
             optimiser.observe(told, -y.numpy()[:, None])
             asked = optimiser.suggest(1)[self.names].to_numpy(dtype=np.float64)[0]
-        x = torch.tensor(asked).clamp(0.0, 1.0)  # it has passed through float32
-        if self.pool is None:
-            return x
-        return highest_unseen(lambda Xq: -(Xq - x).norm(dim=1), self.pool, X)
+        return self._nearest(torch.tensor(asked).clamp(0.0, 1.0), X)  # it has been float32
 
 
 @contextlib.contextmanager

@@ -21,8 +21,7 @@ from jax.experimental.compilation_cache.compilation_cache import reset_cache
 from amortes.files import cache_folder
 
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
-FORGET_EVERY = 20
-"""Fits after which compiled code leaves memory; a process died after about 120."""
+FORGET_EVERY = 20  # fits after which compiled code leaves memory; a process died after about 120
 
 _fits = itertools.count(1)
 

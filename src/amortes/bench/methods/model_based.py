@@ -8,6 +8,7 @@ nothing rises any more: with the default effort the maximiser on Hartmann-6 (n =
 seed, with a standard deviation of 0.18 in a coordinate of little influence; now of 1e-8.
 """
 
+import itertools
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -18,14 +19,12 @@ import torch
 from torch import Tensor
 
 from amortes.acquisition import TO_THE_TOP, Domain, Score, evaluate, maximise, maximise_pool
-from amortes.acquisition.search import Rough
 from amortes.bench.protocol import Problem, Step
 from amortes.errors import DataError
 from amortes.optimiser.suggest import AROUND
 from amortes.random import derive_seeds
 
 Model = TypeVar("Model")
-T = TypeVar("T")
 
 
 class ModelBased(ABC, Generic[Model]):
@@ -38,17 +37,10 @@ class ModelBased(ABC, Generic[Model]):
         """Fit, search and recommend, given X, `n x d`, and y, `n`; a function of them and n."""
         # BoTorch and JAX take seeds of 32 bits.
         seeds = [int(s >> np.uint64(33)) for s in derive_seeds(self.seed, len(X), count=3)]
-        model, fit_seconds = timed(lambda: self.fit(X, y, seeds[0]))
-        x, search_seconds = timed(lambda: self.search(model, X, seeds[1]))
-        recommended, recommend_seconds = timed(
-            lambda: recommend(self.problem, X, y, lambda: self.mean(model), seeds[2])
-        )
-        return Step(
-            x=x,
-            recommended=recommended,
-            fit_seconds=fit_seconds,
-            search_seconds=search_seconds,
-            recommend_seconds=recommend_seconds,
+        return timed_step(
+            lambda: self.fit(X, y, seeds[0]),
+            lambda model: self.search(model, X, seeds[1]),
+            lambda model: recommend(self.problem, X, y, lambda: self.mean(model), seeds[2]),
         )
 
     @abstractmethod
@@ -64,11 +56,27 @@ class ModelBased(ABC, Generic[Model]):
         """The posterior mean, increasing in that of y."""
 
 
-def timed(work: Callable[[], T]) -> tuple[T, float]:
-    """A result, and the seconds it took."""
-    start = time.perf_counter()
-    result = work()
-    return result, time.perf_counter() - start
+def timed_step(
+    fit: Callable[[], Model],
+    search: Callable[[Model], Tensor],
+    recommend: Callable[[Model], Tensor],
+) -> Step:
+    """What a method says, and the seconds it took; a search begins with what fitting gave."""
+    ticks = [time.perf_counter()]
+    model = fit()
+    ticks.append(time.perf_counter())
+    x = search(model)
+    ticks.append(time.perf_counter())
+    recommended = recommend(model)
+    ticks.append(time.perf_counter())
+    fitting, searching, recommending = (b - a for a, b in itertools.pairwise(ticks))
+    return Step(
+        x=x,
+        recommended=recommended,
+        fit_seconds=fitting,
+        search_seconds=searching,
+        recommend_seconds=recommending,
+    )
 
 
 def recommend(
@@ -87,12 +95,9 @@ def recommend(
     return maximise(score, Domain.cube(problem.d), seed=seed, around=around, config=TO_THE_TOP).x
 
 
-def highest_unseen(score: Score, pool: Tensor, X: Tensor, *, rough: Rough | None = None) -> Tensor:
-    """The point of the pool with the highest score, `d`, that is not in X.
-
-    With `rough` moments only a shortlist of a large pool is scored.
-    """
-    found = maximise_pool(score, pool, exclude=X, rough=rough)
+def highest_unseen(score: Score, pool: Tensor, X: Tensor) -> Tensor:
+    """The point of the pool with the highest score, `d`, that is not in X."""
+    found = maximise_pool(score, pool, exclude=X)
     if not found.fresh:
         raise DataError(f"all {len(pool)} points of the pool have been evaluated; ask for fewer.")
     return found.x

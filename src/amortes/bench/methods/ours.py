@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from amortes.bench.methods.model_based import timed
+from amortes.bench.methods.model_based import timed_step
 from amortes.bench.protocol import Problem, Step
 from amortes.errors import FileError
 from amortes.files import sha256
@@ -46,21 +46,18 @@ class Ours:
             self._asked = None
         self._told = len(X)
         # A prediction needs the fit, which is kept for what follows.
-        _, fit_seconds = timed(lambda: self.optimizer.predict(self._config(X[-1])))
-        asked, search_seconds = timed(self.optimizer.ask)
-        self._asked = asked
-        if self.problem.best_is_seen:
-            recommended, recommend_seconds = X[y.argmax()], 0.0
-        else:
-            found, recommend_seconds = timed(self.optimizer.recommend)
-            recommended = self._point(found.config)
-        return Step(
-            x=self._point(asked.config),
-            recommended=recommended,
-            fit_seconds=fit_seconds,
-            search_seconds=search_seconds,
-            recommend_seconds=recommend_seconds,
+        return timed_step(
+            lambda: self.optimizer.predict(self._config(X[-1])),
+            lambda _: self._ask(),
+            lambda _: X[y.argmax()] if self.problem.best_is_seen else self._recommend(),
         )
+
+    def _ask(self) -> Tensor:
+        self._asked = self.optimizer.ask()
+        return self._point(self._asked.config)
+
+    def _recommend(self) -> Tensor:
+        return self._point(self.optimizer.recommend().config)
 
     def _config(self, x: Tensor) -> dict[str, float]:
         return dict(zip(self.names, x.tolist(), strict=True))
@@ -86,20 +83,14 @@ class OursFactory:
 
         A file that has no network, or not the gains that are asked for, is an error.
         """
-        file = self._file
-        _ = self._network
-        return sha256(file)[:DIGITS]
-
-    @property
-    def _file(self) -> Path:
-        if self.weights in names():
-            return weights_path(self.weights)
-        if not Path(self.weights).is_file():
+        file = weights_path(self.weights) if self.weights in names() else Path(self.weights)
+        if not file.is_file():
             raise FileError(
                 f"{self.weights} does not exist; the weights of a method are a file, or one of "
                 f"{', '.join(names())}."
             )
-        return Path(self.weights)
+        _ = self._network
+        return sha256(file)[:DIGITS]
 
     @cached_property
     def _network(self) -> Network[Any]:

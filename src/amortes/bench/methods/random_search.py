@@ -11,37 +11,59 @@ recommendation. Where there is no noise, the best observation it is.
 Needs the extra `botorch`.
 """
 
+from abc import ABC, abstractmethod
+
+import numpy as np
 import torch
 from torch import Tensor
 
 from amortes.bench.methods.map_gp import fit_map, posterior_mean
-from amortes.bench.methods.model_based import highest_unseen, recommend, timed
+from amortes.bench.methods.model_based import highest_unseen, recommend, timed_step
 from amortes.bench.protocol import Problem, Step
-from amortes.random import generator, hashed
+from amortes.random import derive_seeds, generator, hashed
 
 
-class RandomSearch:
-    """Uniform points of the cube, or of what is left of the pool."""
+class WithoutModel(ABC):
+    """One run of a method that is asked what to evaluate next, and does not recommend by itself."""
 
     def __init__(self, problem: Problem, seed: int) -> None:
         self.problem, self.pool, self.seed = problem, problem.pool, seed
 
     def step(self, X: Tensor, y: Tensor) -> Step:
         """The next point and the recommended one, given X, `n x d`, and y, `n`."""
-        x, search_seconds = timed(lambda: self._draw(X))
-        recommended, recommend_seconds = timed(
-            lambda: recommend_without_model(self.problem, X, y, self.seed)
-        )
-        return Step(
-            x=x,
-            recommended=recommended,
-            fit_seconds=0.0,
-            search_seconds=search_seconds,
-            recommend_seconds=recommend_seconds,
+        seed = self._step_seed(len(X))
+        return timed_step(
+            lambda: self._tell(X, y, seed),
+            lambda _: self._ask(X, y, seed),
+            lambda _: recommend_without_model(self.problem, X, y, seed),
         )
 
-    def _draw(self, X: Tensor) -> Tensor:
-        rng = generator(hashed(self.problem.name), self.seed, len(X))
+    def _step_seed(self, n: int) -> int:
+        """The seed of the step after n observations; NumPy's old generator takes 32 bits."""
+        return int(derive_seeds(self.seed, n, count=1)[0] >> np.uint64(32))
+
+    def _tell(self, X: Tensor, y: Tensor, seed: int) -> None:  # noqa: B027
+        """What can be done before it is asked, and counts as fitting."""
+
+    @abstractmethod
+    def _ask(self, X: Tensor, y: Tensor, seed: int) -> Tensor:
+        """The point to evaluate next, `d`."""
+
+    def _nearest(self, x: Tensor, X: Tensor) -> Tensor:
+        """The point x, `d`, or in a pool the nearest one that is not in X."""
+        if self.pool is None:
+            return x
+        return highest_unseen(lambda Xq: -(Xq - x).norm(dim=1), self.pool, X)
+
+
+class RandomSearch(WithoutModel):
+    """Uniform points of the cube, or of what is left of the pool."""
+
+    def _step_seed(self, n: int) -> int:
+        return self.seed
+
+    def _ask(self, X: Tensor, y: Tensor, seed: int) -> Tensor:
+        rng = generator(hashed(self.problem.name), seed, len(X))
         if self.pool is None:
             return torch.rand(self.problem.d, generator=rng, dtype=torch.float64)
         return highest_unseen(lambda Xq: torch.rand(len(Xq), generator=rng), self.pool, X)

@@ -25,14 +25,12 @@ class Entry:
     to a `Method`; of ours, what takes the acquisition and weights to a factory."""
     options: tuple[str, ...] = ()
     install: str = "pip install 'amortes[bench]'"
-    model: str = "other"
-    """A key of `report.names.MODELS`; others are reported by their label."""
+    model: str = "other"  # a key of `report.names.MODELS`; others are reported by their label
     acquisition: str = ""
     label: str = ""
     colour: str = "silver"  # a key of `report.style.COLOURS`
     marker: str = "*"
-    expected: bool = False
-    """Whether a report says so if the method has no runs."""
+    expected: bool = False  # whether a report says so if the method has no runs
 
 
 def _ours(acquisition: str, about: str, *, expected: bool = False) -> Entry:
@@ -45,14 +43,14 @@ def _ours(acquisition: str, about: str, *, expected: bool = False) -> Entry:
     )
 
 
-def _map(acquisition: str, about: str, *, expected: bool = True) -> Entry:
+def _map(acquisition: str, about: str) -> Entry:
     return Entry(
         about=f"MAP Gaussian process (BoTorch), {about}",
         make="map_gp:MapGP",
         options=(acquisition,),
         model="map",
         acquisition=acquisition,
-        expected=expected,
+        expected=True,
     )
 
 

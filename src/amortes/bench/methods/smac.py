@@ -31,19 +31,18 @@ from smac import BlackBoxFacade, HyperparameterOptimizationFacade, Scenario
 from smac.runhistory import TrialInfo, TrialValue
 from torch import Tensor
 
-from amortes.bench.methods.model_based import highest_unseen, timed
-from amortes.bench.methods.random_search import recommend_without_model
-from amortes.bench.protocol import Problem, Step
+from amortes.bench.methods.random_search import WithoutModel
+from amortes.bench.protocol import Problem
 from amortes.random import derive_seeds, hashed
 
 FACADES = {"bb": BlackBoxFacade, "hpo": HyperparameterOptimizationFacade}
 
 
-class SmacMethod:
+class SmacMethod(WithoutModel):
     """One run with the facade bb or hpo, to be stepped through from its first points on."""
 
     def __init__(self, problem: Problem, seed: int, facade: str) -> None:
-        self.problem, self.pool, self.seed = problem, problem.pool, seed
+        super().__init__(problem, seed)
         self.space = ConfigurationSpace(space=[Float(f"x{k}", (0, 1)) for k in range(problem.d)])
         # NumPy's old generator takes 32 bits. With the name, random proposals do not come at the
         # same steps and places of all problems.
@@ -51,35 +50,22 @@ class SmacMethod:
         self.smac = _optimiser(FACADES[facade], self.space, int(mixed))
         self.told = 0
 
-    def step(self, X: Tensor, y: Tensor) -> Step:
-        """The next point and the recommended one, given X, `n x d`, and y, `n`."""
+    def _step_seed(self, n: int) -> int:
+        return self.seed
+
+    def _tell(self, X: Tensor, y: Tensor, seed: int) -> None:
         with _quiet_and_alone():
-            _, fit_seconds = timed(lambda: self._tell(X[self.told :], y[self.told :]))
-            x, search_seconds = timed(lambda: self._ask(X))
-        recommended, recommend_seconds = timed(
-            lambda: recommend_without_model(self.problem, X, y, self.seed)
-        )
-        return Step(
-            x=x,
-            recommended=recommended,
-            fit_seconds=fit_seconds,
-            search_seconds=search_seconds,
-            recommend_seconds=recommend_seconds,
-        )
+            for x, value in zip(X[self.told :].tolist(), y[self.told :].tolist(), strict=True):
+                config = Configuration(self.space, values=dict(zip(self.space, x, strict=True)))
+                # The seed is that of the function, which has none; it must be the same for all.
+                self.smac.tell(TrialInfo(config, seed=0), TrialValue(cost=-value), save=False)
+        self.told = len(X)
 
-    def _tell(self, X: Tensor, y: Tensor) -> None:
-        for x, value in zip(X.tolist(), y.tolist(), strict=True):
-            config = Configuration(self.space, values=dict(zip(self.space, x, strict=True)))
-            # The seed is that of the function, which has none; it must be the same for all.
-            self.smac.tell(TrialInfo(config, seed=0), TrialValue(cost=-value), save=False)
-            self.told += 1
-
-    def _ask(self, X: Tensor) -> Tensor:
-        config = self.smac.ask().config
+    def _ask(self, X: Tensor, y: Tensor, seed: int) -> Tensor:
+        with _quiet_and_alone():
+            config = self.smac.ask().config
         x = torch.tensor([config[name] for name in self.space], dtype=torch.float64)
-        if self.pool is None:
-            return x
-        return highest_unseen(lambda Xq: -(Xq - x).norm(dim=1), self.pool, X)
+        return self._nearest(x, X)
 
 
 def _optimiser(facade: Any, space: ConfigurationSpace, seed: int) -> Any:

@@ -20,7 +20,6 @@ from torch import Tensor
 from amortes.bench.problems.botorch_functions import botorch_function, sobol_points, within
 from amortes.bench.problems.kind import Kind
 from amortes.bench.protocol import Problem
-from amortes.errors import ConfigError
 from amortes.random import hashed
 
 FAMILY, NOISY_FAMILY = "classic", "classic-noisy"
@@ -89,8 +88,6 @@ class Classic(Problem):
     best: float
 
     def __init__(self, name: str) -> None:
-        if name not in NAMES + NOISY_NAMES:
-            raise ConfigError(f"problem: no function {name!r}; there are {', '.join(NAMES)}.")
         self.name = name
         noisy = name.endswith(NOISY)
         self.family = NOISY_FAMILY if noisy else FAMILY

@@ -17,7 +17,7 @@ from torch import Tensor
 from amortes.bench.problems.data import Source, find_source, load_arrays
 from amortes.bench.problems.kind import Kind
 from amortes.bench.protocol import Problem
-from amortes.errors import ConfigError, DataError
+from amortes.errors import DataError
 
 TASKS: dict[str, tuple[str, ...]] = {  # OpenML data sets of each search space
     "5527": ("146064", "146065", "9914", "145804", "31", "10101"),
@@ -34,12 +34,9 @@ class HPOB(Problem):
     """A pool of evaluated configurations, by a name such as `hpob-5971-9970`."""
 
     family = "hpob"
-    noise_sd = 0.0
     pool: Tensor
 
     def __init__(self, name: str) -> None:
-        if name not in NAMES:
-            raise ConfigError(f"problem: no pool {name!r}; there are {', '.join(NAMES)}.")
         self.name = name
         _, space, task = name.split("-")
         self.pool, self._y = _pool(find_source(), space, task)

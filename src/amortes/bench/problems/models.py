@@ -17,9 +17,10 @@ has the same score.
 A score takes 0.01 to 1 second. Each problem remembers the scores it has computed.
 """
 
+import importlib
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -27,183 +28,139 @@ from torch import Tensor
 
 from amortes.bench.problems.kind import Kind
 from amortes.bench.protocol import Problem
-from amortes.errors import ConfigError, needs_extra
+from amortes.errors import needs_extra
 from amortes.optimiser import Categorical, Float, Int, Space
 
 FOLDS = 3
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Tuning:
-    """A model to tune: its space, the estimator of a configuration, data and score."""
+    """A model to tune: its class in scikit-learn, the parameters that vary, data and score."""
 
-    space: Space
-    estimator: Callable[[dict[str, Any]], Any]
+    model: str
+    parameters: dict[str, Any]
     data: str  # sklearn.datasets.load_<data>
     scoring: str
+    fixed: dict[str, Any] = field(default_factory=dict)  # other parameters
+    calibrated: bool = False  # by cross-validation, for probabilities
     every: int = 1  # use each so-manieth row only, to be quick
 
+    @cached_property
+    def space(self) -> Space:
+        """Where configurations are in the unit cube."""
+        return Space(self.parameters)
 
-def _svm(config: dict[str, Any]) -> Any:
-    from sklearn.svm import SVC
+    def estimator(self, config: dict[str, Any]) -> Any:
+        """The model of a configuration; layers of a network are given by width and depth."""
+        from sklearn.calibration import CalibratedClassifierCV
 
-    return SVC(**config)
-
-
-def _mlp(config: dict[str, Any]) -> Any:
-    from sklearn.neural_network import MLPClassifier
-
-    rest = {k: v for k, v in config.items() if k not in ("width", "depth")}
-    layers = (config["width"],) * config["depth"]
-    return MLPClassifier(hidden_layer_sizes=layers, random_state=0, **rest)
-
-
-def _forest(config: dict[str, Any]) -> Any:
-    from sklearn.ensemble import RandomForestRegressor
-
-    return RandomForestRegressor(random_state=0, **config)
+        module, _, name = self.model.rpartition(".")
+        chosen = self.fixed | config
+        if "width" in chosen:
+            chosen["hidden_layer_sizes"] = (chosen.pop("width"),) * chosen.pop("depth", 1)
+        model = getattr(importlib.import_module(f"sklearn.{module}"), name)(**chosen)
+        return CalibratedClassifierCV(model, ensemble=False, cv=3) if self.calibrated else model
 
 
-def _calibrated_svm(config: dict[str, Any]) -> Any:
-    from sklearn.calibration import CalibratedClassifierCV
-    from sklearn.svm import SVC
-
-    return CalibratedClassifierCV(SVC(**config), ensemble=False, cv=3)
-
-
-def _svr(config: dict[str, Any]) -> Any:
-    from sklearn.svm import SVR
-
-    return SVR(**config)
-
-
-def _logistic(config: dict[str, Any]) -> Any:
-    from sklearn.linear_model import SGDClassifier
-
-    return SGDClassifier(
-        loss="log_loss", penalty="elasticnet", learning_rate="adaptive", random_state=0, **config
-    )
-
-
-def _boosting(config: dict[str, Any]) -> Any:
-    from sklearn.ensemble import GradientBoostingRegressor
-
-    return GradientBoostingRegressor(random_state=0, **config)
-
-
-def _sgd_mlp(config: dict[str, Any]) -> Any:
-    from sklearn.neural_network import MLPClassifier
-
-    rest = {k: v for k, v in config.items() if k != "width"}
-    layers = (config["width"],)
-    return MLPClassifier(hidden_layer_sizes=layers, solver="sgd", random_state=0, **rest)
-
-
+LOGISTIC = {"loss": "log_loss", "penalty": "elasticnet", "learning_rate": "adaptive"}
 TUNINGS: dict[str, Tuning] = {
     "sklearn-svm-digits": Tuning(
-        space=Space(
-            {
-                "kernel": Categorical(["rbf", "poly", "sigmoid"]),
-                "C": Float(1e-2, 1e3, log=True),
-                "gamma": Float(1e-5, 1e0, log=True),
-                "degree": Int(2, 5),
-                "coef0": Float(0.0, 2.0),
-            }
-        ),
-        estimator=_svm,
+        "svm.SVC",
+        {
+            "kernel": Categorical(["rbf", "poly", "sigmoid"]),
+            "C": Float(1e-2, 1e3, log=True),
+            "gamma": Float(1e-5, 1e0, log=True),
+            "degree": Int(2, 5),
+            "coef0": Float(0.0, 2.0),
+        },
         data="digits",
         scoring="accuracy",
         every=2,
     ),
     "sklearn-mlp-wine": Tuning(
-        space=Space(
-            {
-                "activation": Categorical(["relu", "tanh"]),
-                "width": Int(2, 64, log=True),
-                "depth": Int(1, 3),
-                "alpha": Float(1e-6, 1e1, log=True),
-                "learning_rate_init": Float(1e-4, 1e-1, log=True),
-                "max_iter": Int(5, 100, log=True),
-            }
-        ),
-        estimator=_mlp,
+        "neural_network.MLPClassifier",
+        {
+            "activation": Categorical(["relu", "tanh"]),
+            "width": Int(2, 64, log=True),
+            "depth": Int(1, 3),
+            "alpha": Float(1e-6, 1e1, log=True),
+            "learning_rate_init": Float(1e-4, 1e-1, log=True),
+            "max_iter": Int(5, 100, log=True),
+        },
         data="wine",
         scoring="neg_log_loss",
+        fixed={"random_state": 0},
     ),
     "sklearn-forest-diabetes": Tuning(
-        space=Space(
-            {
-                "max_depth": Int(1, 20),
-                "min_samples_leaf": Int(1, 64, log=True),
-                "max_features": Float(0.1, 1.0),
-                "n_estimators": Int(5, 60, log=True),
-                "criterion": Categorical(["squared_error", "poisson"]),
-                "bootstrap": Categorical([False, True]),
-            }
-        ),
-        estimator=_forest,
+        "ensemble.RandomForestRegressor",
+        {
+            "max_depth": Int(1, 20),
+            "min_samples_leaf": Int(1, 64, log=True),
+            "max_features": Float(0.1, 1.0),
+            "n_estimators": Int(5, 60, log=True),
+            "criterion": Categorical(["squared_error", "poisson"]),
+            "bootstrap": Categorical([False, True]),
+        },
         data="diabetes",
         scoring="r2",
+        fixed={"random_state": 0},
     ),
     "sklearn-svm-cancer": Tuning(
-        space=Space({"C": Float(1e-3, 1e3, log=True), "gamma": Float(1e-5, 1e1, log=True)}),
-        estimator=_calibrated_svm,
+        "svm.SVC",
+        {"C": Float(1e-3, 1e3, log=True), "gamma": Float(1e-5, 1e1, log=True)},
         data="breast_cancer",
         scoring="neg_log_loss",
+        calibrated=True,
     ),
     "sklearn-svr-diabetes": Tuning(
-        space=Space(
-            {
-                "C": Float(1e-1, 1e4, log=True),
-                "gamma": Float(1e-5, 1e1, log=True),
-                "epsilon": Float(1e-1, 1e2, log=True),
-            }
-        ),
-        estimator=_svr,
+        "svm.SVR",
+        {
+            "C": Float(1e-1, 1e4, log=True),
+            "gamma": Float(1e-5, 1e1, log=True),
+            "epsilon": Float(1e-1, 1e2, log=True),
+        },
         data="diabetes",
         scoring="r2",
     ),
     "sklearn-logistic-wine": Tuning(
-        space=Space(
-            {
-                "alpha": Float(1e-6, 1e1, log=True),
-                "l1_ratio": Float(0.0, 1.0),
-                "eta0": Float(1e-4, 1e1, log=True),
-                "max_iter": Int(5, 200, log=True),
-            }
-        ),
-        estimator=_logistic,
+        "linear_model.SGDClassifier",
+        {
+            "alpha": Float(1e-6, 1e1, log=True),
+            "l1_ratio": Float(0.0, 1.0),
+            "eta0": Float(1e-4, 1e1, log=True),
+            "max_iter": Int(5, 200, log=True),
+        },
         data="wine",
         scoring="neg_log_loss",
+        fixed={**LOGISTIC, "random_state": 0},
     ),
     "sklearn-boosting-diabetes": Tuning(
-        space=Space(
-            {
-                "learning_rate": Float(1e-2, 1.0, log=True),
-                "n_estimators": Int(5, 100, log=True),
-                "max_depth": Int(1, 8),
-                "min_samples_leaf": Int(1, 64, log=True),
-                "subsample": Float(0.2, 1.0),
-                "max_features": Float(0.1, 1.0),
-            }
-        ),
-        estimator=_boosting,
+        "ensemble.GradientBoostingRegressor",
+        {
+            "learning_rate": Float(1e-2, 1.0, log=True),
+            "n_estimators": Int(5, 100, log=True),
+            "max_depth": Int(1, 8),
+            "min_samples_leaf": Int(1, 64, log=True),
+            "subsample": Float(0.2, 1.0),
+            "max_features": Float(0.1, 1.0),
+        },
         data="diabetes",
         scoring="r2",
+        fixed={"random_state": 0},
     ),
     "sklearn-mlp-cancer": Tuning(
-        space=Space(
-            {
-                "width": Int(2, 64, log=True),
-                "alpha": Float(1e-6, 1e1, log=True),
-                "learning_rate_init": Float(1e-4, 1.0, log=True),
-                "momentum": Float(0.0, 0.99),
-                "max_iter": Int(2, 50, log=True),
-            }
-        ),
-        estimator=_sgd_mlp,
+        "neural_network.MLPClassifier",
+        {
+            "width": Int(2, 64, log=True),
+            "alpha": Float(1e-6, 1e1, log=True),
+            "learning_rate_init": Float(1e-4, 1.0, log=True),
+            "momentum": Float(0.0, 0.99),
+            "max_iter": Int(2, 50, log=True),
+        },
         data="breast_cancer",
         scoring="neg_log_loss",
+        fixed={"solver": "sgd", "random_state": 0},
     ),
 }
 
@@ -212,15 +169,15 @@ class ModelTuning(Problem):
     """The cross-validated score of a scikit-learn model; by name, see `TUNINGS`."""
 
     family = "sklearn"
-    noise_sd = 0.0
 
     def __init__(self, name: str) -> None:
-        if name not in TUNINGS:
-            raise ConfigError(f"problem: no model {name!r}; there are {', '.join(TUNINGS)}.")
         self.name = name
         self.tuning = TUNINGS[name]
         self.d = self.tuning.space.d
-        self._X, self._y = (array[:: self.tuning.every] for array in _load(self.tuning.data))
+        with needs_extra("bench", "The sklearn problems need scikit-learn"):
+            import sklearn.datasets
+        arrays = getattr(sklearn.datasets, f"load_{self.tuning.data}")(return_X_y=True)
+        self._X, self._y = (array[:: self.tuning.every] for array in arrays)
         self._known: dict[tuple[float, ...], float] = {}
 
     def value(self, X: Tensor) -> Tensor:
@@ -250,13 +207,6 @@ class ModelTuning(Problem):
                 model, self._X, self._y, cv=folds, scoring=self.tuning.scoring, error_score="raise"
             )
         return float(scores.mean())
-
-
-def _load(data: str) -> tuple[Any, Any]:
-    with needs_extra("bench", "The sklearn problems need scikit-learn"):
-        import sklearn.datasets
-    X, y = getattr(sklearn.datasets, f"load_{data}")(return_X_y=True)
-    return X, y
 
 
 _WORDS = {"svm": "SVM", "svr": "SVR", "mlp": "MLP"}

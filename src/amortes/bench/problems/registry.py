@@ -27,8 +27,7 @@ KINDS: tuple[Kind, ...] = (
     models.KIND,
 )
 _KIND_OF: dict[str, Kind] = {name: kind for kind in KINDS for name in kind.names}
-PROBLEMS: tuple[str, ...] = tuple(_KIND_OF)
-"""All problems that have a name."""
+PROBLEMS: tuple[str, ...] = tuple(_KIND_OF)  # all problems that have a name
 
 
 def make_problem(name: str) -> Problem:

@@ -16,7 +16,6 @@ from torch import Tensor
 from amortes.bench.problems.botorch_functions import botorch_function, within
 from amortes.bench.problems.kind import Kind
 from amortes.bench.protocol import Problem
-from amortes.errors import ConfigError
 
 NOISE_SD = 0.316  # as in the paper
 # Dimension and highest value of the negated function. BoTorch gives some optima to six digits and
@@ -45,11 +44,6 @@ class Synthetic(Problem):
         self.noise_sd = NOISE_SD
         if match := NOISY.fullmatch(name):
             base, self.noise_sd = match["base"], float(match["sd"])
-        if base not in FUNCTIONS:
-            raise ConfigError(
-                f"problem: no function {base!r}; there are {', '.join(FUNCTIONS)}, each also with "
-                f"-noise<sd>."
-            )
         self.d, self.best = FUNCTIONS[base]
         kind = base.partition("-")[0].rstrip("0123456789").title()
         bounds = {"bounds": [(-NEAR, NEAR)] * self.d} if base.endswith("-near") else {}

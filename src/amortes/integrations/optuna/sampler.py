@@ -25,15 +25,14 @@ from amortes.errors import ConfigError, require_int
 from amortes.integrations.optuna.history import Plan, known, record, undecided
 from amortes.integrations.optuna.structure import Distributions, Structure
 from amortes.integrations.optuna.translate import Translation, constant
-from amortes.nets.base import GAINS, Network
+from amortes.nets.base import GAINS
 from amortes.optimiser.design import sample
 from amortes.optimiser.suggest import Suggester, check_acquisition
 from amortes.pretrained import AnyNetwork, as_network
 from amortes.random import generator, hashed
 from amortes.threads import lock_of
 
-MOST_IMAGINED = 8
-"""Trials imagined at once: each takes as long as a suggestion."""
+MOST_IMAGINED = 8  # trials imagined at once: each takes as long as a suggestion
 
 
 class AmortesSampler(BaseSampler):
@@ -78,7 +77,7 @@ class AmortesSampler(BaseSampler):
                 f"independent_sampler: must be a sampler of Optuna, not {independent_sampler!r}."
             )
         self._acquisition, self._initial = acquisition, n_startup_trials
-        self._seed = _any_seed() if seed is None else seed
+        self._seed = secrets.randbits(32) if seed is None else seed
         gains = acquisition in GAINS
         self._network = None if network is None else as_network(network, gains=gains)
         self._independent_sampler = independent_sampler
@@ -150,7 +149,7 @@ class AmortesSampler(BaseSampler):
     def reseed_rng(self) -> None:
         """Continue with another, random seed, as Optuna has each worker of `n_jobs` do."""
         with self._lock:
-            self._seed = _any_seed()
+            self._seed = secrets.randbits(32)
         if self._independent_sampler is not None:
             self._independent_sampler.reseed_rng()
 
@@ -192,11 +191,8 @@ class AmortesSampler(BaseSampler):
         """The structure, without conditional parameters if they are too many for the network."""
         if not structure.conditions:
             return structure
-        fits = Translation(structure).space.d <= self._predictor().prior.max_dim
+        fits = Translation(structure).space.d <= as_network(self._network).prior.max_dim
         return structure if fits else structure.shared
-
-    def _predictor(self) -> Network[Any]:
-        return as_network(self._network)
 
     def _choose(
         self,
@@ -213,7 +209,17 @@ class AmortesSampler(BaseSampler):
         others = [other for other in trials if other.number != trial.number]
         with on_cpu():
             translation = Translation(structure)
-            suggester = self._suggester(study, translation, others, plans, partial)
+            suggester = Suggester(
+                as_network(self._network),
+                record(translation, others, plans),
+                maximise=study.directions[0] == StudyDirection.MAXIMIZE,
+                acquisition=self._acquisition,
+                seed=self._seed,
+                initial=self._initial,
+                cost=None,
+                partial=partial,
+                warned=self._warned,
+            )
             if imagine:
                 for config in undecided(translation, others, plans, trial)[:MOST_IMAGINED]:
                     suggester.ledger.open(suggester.next(config))
@@ -222,26 +228,6 @@ class AmortesSampler(BaseSampler):
             params = translation.to_params(suggester.next(given))
         plans.setdefault(trial.number, Plan()).add(structure.distributions, params)
         return params
-
-    def _suggester(
-        self,
-        study: Study,
-        translation: Translation,
-        trials: Sequence[FrozenTrial],
-        plans: dict[int, Plan],
-        partial: bool,
-    ) -> Suggester:
-        return Suggester(
-            self._predictor(),
-            record(translation, trials, plans),
-            maximise=study.directions[0] == StudyDirection.MAXIMIZE,
-            acquisition=self._acquisition,
-            seed=self._seed,
-            initial=self._initial,
-            cost=None,
-            partial=partial,
-            warned=self._warned,
-        )
 
     def _draw(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
         """A uniform value, a function of the seed, the trial and the name."""
@@ -267,7 +253,3 @@ def _check_single_objective(study: Study) -> None:
             f"AmortesSampler is for one objective, but the study has {len(study.directions)}. "
             f"Use a sampler for several objectives, such as optuna.samplers.NSGAIISampler."
         )
-
-
-def _any_seed() -> int:
-    return secrets.randbits(32)

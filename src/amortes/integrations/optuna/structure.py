@@ -40,7 +40,10 @@ class Structure:
         if candidates is None:
             candidates = _consistent(trials)
         names = [name for name in sorted(candidates) if not candidates[name].single()]
-        have = {name: _having(trials, name, candidates[name]) for name in names}
+        have = {
+            name: [t for t in trials if t.distributions.get(name) == candidates[name]]
+            for name in names
+        }
         always = {name: candidates[name] for name in names if len(have[name]) in (0, len(trials))}
         found = cls(always, {})
         # Parents must come first: go round until nothing is added.
@@ -71,7 +74,7 @@ class Structure:
         having = {trial.number for trial in have[name]}
         best: tuple[int, Condition] | None = None
         for parent, distribution in self.distributions.items():
-            if _is_continuous(distribution):
+            if isinstance(distribution, FloatDistribution) and distribution.step is None:
                 continue
             seen: dict[bool, list[float]] = defaultdict(list)
             for trial in have[parent]:
@@ -100,13 +103,3 @@ def _consistent(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
             if found.setdefault(name, distribution) != distribution:
                 changed.add(name)
     return {name: distribution for name, distribution in found.items() if name not in changed}
-
-
-def _having(
-    trials: Sequence[FrozenTrial], name: str, distribution: BaseDistribution
-) -> list[FrozenTrial]:
-    return [trial for trial in trials if trial.distributions.get(name) == distribution]
-
-
-def _is_continuous(distribution: BaseDistribution) -> bool:
-    return isinstance(distribution, FloatDistribution) and distribution.step is None

@@ -27,8 +27,7 @@ from amortes.optimiser.numeric import MAX_INTEGER, Float, Int
 from amortes.optimiser.parameter import Parameter
 from amortes.optimiser.space import Config, Space
 
-OFF_GRID = 1e-6
-"""A value this many steps beside the grid is on it, but for rounding."""
+OFF_GRID = 1e-6  # a value this many steps beside the grid is on it, but for rounding
 
 
 class Translation:
@@ -46,7 +45,8 @@ class Translation:
 
     def to_values(self, params: Mapping[str, Any]) -> Config:
         """Values of some of the parameters for the space; a ValueError if one is outside it."""
-        return {name: self._to_value(name, value) for name, value in params.items()}
+        values = {name: _to_value(self.distributions[name], v) for name, v in params.items()}
+        return {name: self.space.free[name].check(value) for name, value in values.items()}
 
     def to_params(self, config: Config) -> dict[str, Any]:
         """The config as Optuna's parameters."""
@@ -57,10 +57,6 @@ class Translation:
         distribution = self.distributions[condition.parent]
         params = map(distribution.to_external_repr, condition.values)
         return [_to_value(distribution, param) for param in params]
-
-    def _to_value(self, name: str, param: Any) -> Any:
-        value = _to_value(self.distributions[name], param)
-        return self.space.free[name].check(value)
 
 
 def constant(distribution: BaseDistribution) -> Any:

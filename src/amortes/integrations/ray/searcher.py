@@ -1,13 +1,12 @@
 """`AmortesSearch`: a `Searcher` for Ray Tune."""
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ray.tune.search import Searcher
 
 from amortes.errors import ConfigError, DataError, FileError, shown
-from amortes.files import read_json, write_json
+from amortes.files import AnyPath, read_json, write_json
 from amortes.integrations.ray.translate import Translation
 from amortes.optimiser.limits import warn
 from amortes.optimiser.optimizer import Optimizer
@@ -147,11 +146,11 @@ class AmortesSearch(Searcher):  # type: ignore[misc]
         else:
             optimizer.tell(config, value)
 
-    def save(self, checkpoint_path: str | os.PathLike[str]) -> None:
+    def save(self, checkpoint_path: AnyPath) -> None:
         """Write everything that the next suggestion depends on to a JSON file."""
         write_json(checkpoint_path, {"format": FORMAT, **self.get_state()})
 
-    def restore(self, checkpoint_path: str | os.PathLike[str]) -> None:
+    def restore(self, checkpoint_path: AnyPath) -> None:
         """Go on where the searcher was that saved this file; give the same network.
 
         The space, too, if a file cannot have it: choices that are not JSON, constraints that are

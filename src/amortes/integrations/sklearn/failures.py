@@ -16,8 +16,7 @@ from sklearn.exceptions import FitFailedWarning
 
 from amortes.optimiser.minimize import HOPELESS
 
-ALL_FAILED = "fits failed.\n"
-"""In what scikit-learn says then, and in nothing else."""
+ALL_FAILED = "fits failed.\n"  # in what scikit-learn says then, and in nothing else
 
 
 class FailedBatches:

@@ -23,8 +23,7 @@ from amortes.optimiser.numeric import Float, Int
 from amortes.optimiser.parameter import Parameter
 from amortes.optimiser.space import Config, Space
 
-BRANCH = "param_distributions"
-"""The parameter that says which of several dicts a config is of."""
+BRANCH = "param_distributions"  # the parameter that says which of several dicts a config is of
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,261 @@
+"""`amortes train`: its commands, their options, and progress for people and for log files."""
+
+import dataclasses
+import datetime
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from amortes.cli.console import (
+    ERR,
+    NATURAL,
+    PATH,
+    POSITIVE,
+    counting,
+    figure_option,
+    json_option,
+    option,
+    options,
+    set_option,
+    show_rows,
+    write_figure,
+)
+from amortes.cli.weights import Weights
+from amortes.corpora.corpus import Corpus
+from amortes.errors import ConfigError
+from amortes.prior.gp import PRIORS, named_prior
+from amortes.training import loop
+from amortes.training.architectures import learns_gains
+from amortes.training.export import load_network
+from amortes.training.learning_curves import draw_curves
+from amortes.training.recipes import RECIPES, STAGES, Recipe, Stage, recipe
+from amortes.training.run import TrainingRun
+from amortes.training.stages import Base
+from amortes.training.throughput import bench as measure
+
+NAMES = click.Choice(list(RECIPES))
+source_options = options(
+    option("--recipe", "recipe_name", type=NAMES, default="kernel",
+           help="Network, task sizes, optimiser; see `amortes train --help`."),
+    option("--prior", type=click.Choice(list(PRIORS)), default="real",
+           help="Where functions come from."),
+)  # fmt: skip
+recipe_set_option = set_option("the recipe, for instance lr=3e-3 or tasks.batch_size=64")
+compute_options = options(
+    option("--threads", type=POSITIVE, help="Threads of torch.  [default: all cores]"),
+    option("--device", default="cpu", help="cpu or cuda (bfloat16 where it is safe)."),
+    option("--compile", "compiled", is_flag=True,
+           help="Use torch.compile; minutes to start, as every dimension is compiled. See "
+                "`train bench`."),
+)  # fmt: skip
+run_options = options(
+    option("--run", "folder", type=PATH, required=True, help="Folder."),
+    option("--steps", type=POSITIVE, help="Length of the run, the same as --set steps=N."),
+    option("--hours", type=click.FloatRange(min=0),
+           help="Stop after so long; the same command goes on."),
+    recipe_set_option,
+    option("--start", type=Weights(),
+           help="A trained network, by name or file, whose weights to go on with, perhaps on "
+                "another prior."),
+    option("--corpus", "corpus_folder", type=PATH,
+           help="Paths from `amortes prior generate`.  [default: drawn and maximised on the fly]"),
+    option("--workers", type=NATURAL, default=0, help="Processes that make batches ahead."),
+    compute_options,
+)  # fmt: skip
+
+
+@click.command()
+@source_options
+@run_options
+def base(
+    recipe_name: str,
+    prior: str,
+    folder: Path,
+    steps: int | None,
+    overrides: tuple[str, ...],
+    start: Path | None,
+    corpus_folder: Path | None,
+    **options: Any,
+) -> None:
+    """Train the base network: predictions, given nothing, x*, f* or both.
+
+    A kernel network computes these; it learns to infer hyperparameters.
+
+    \b
+    Examples:
+      amortes train base --run runs/k1                         kernel network, prior real
+      amortes train base --prior paper --run runs/k2 --hours 0.5
+      amortes train base --recipe transformer --run runs/t1 --workers 1
+      amortes train base --run runs/k3 --set lr=1e-3 --set tasks.batch_size=64
+      amortes train base --recipe transformer --run runs/t2 --start transformer-paper
+
+    The loss is the excess cross-entropy, in nats, over someone who knows the hyperparameters; that
+    of kernel networks is the negative log density of the hyperparameters.
+    """
+    config = {}
+    if start is not None:
+        network, card = load_network(start)
+        require_kind(recipe_name, "base", card.network, start)
+        config = {"config": network.config}
+    settings = with_steps(overrides, steps)
+    chosen = recipe(recipe_name, "base", named_prior(prior), settings, **config)
+    run(folder, chosen, corpus_folder, options, start=start)
+
+
+@click.command()
+@option("--recipe", "recipe_name", type=NAMES,
+        help="Task sizes and optimiser.  [default: the recipe of the base]")  # fmt: skip
+@option("--base", "trained", type=Weights(), required=True,
+        help="Folder of a base run, whose best weights are used, or a trained "
+             "network, by name or file; they stay as they are.")  # fmt: skip
+@option("--teacher", type=Weights(),
+        help="A trained network, by name or file, whose gains to learn instead of "
+             "those of the base.")  # fmt: skip
+@run_options
+def alpha(
+    recipe_name: str | None,
+    trained: Path,
+    teacher: Path | None,
+    folder: Path,
+    steps: int | None,
+    overrides: tuple[str, ...],
+    start: Path | None,
+    corpus_folder: Path | None,
+    **options: Any,
+) -> None:
+    """Train the alpha network: the gains PES, MES and JES, whose mean is the acquisition.
+
+    Prior and network are those of the base. Kernel networks compute their gains: they have no such
+    stage.
+
+    \b
+    Examples:
+      amortes train alpha --base runs/t1 --run runs/t1-alpha
+      amortes train alpha --base runs/t1 --run runs/t1-fine --set config.gain_bars=400
+      amortes train alpha --base runs/t1 --run runs/t1-taught --teacher kernel-paper
+
+    Progress shows the negative log-likelihood of the gains; metrics.jsonl also has their R^2.
+    """
+    opened = Base.open(trained)
+    source = opened.recipe
+    name = recipe_name or source.name
+    require_kind(name, "alpha", source.network, trained)
+    settings = with_steps(overrides, steps)
+    chosen = recipe(name, "alpha", source.prior, settings, config=source.config)
+    run(folder, chosen, corpus_folder, options, base=opened, teacher=teacher, start=start)
+
+
+@click.command()
+@source_options
+@option("--stage", type=click.Choice(STAGES), default="base", help="Which stage.")
+@option("--steps", type=POSITIVE, default=10, help="Steps to time.")
+@recipe_set_option
+@compute_options
+@json_option
+def bench(
+    recipe_name: str,
+    prior: str,
+    stage: Any,
+    steps: int,
+    overrides: tuple[str, ...],
+    threads: int | None,
+    device: str,
+    compiled: bool,
+    as_json: bool,
+) -> None:
+    """Measure a training step: datasets per second, where the time goes, share of the peak.
+
+    Data, forward, backward and optimiser are shares of the time. The peak is that of one large
+    float32 matrix product on the same threads; the share of it counts matrix products only.
+
+    \b
+    Examples:
+      amortes train bench --recipe kernel --threads 1
+      amortes train bench --recipe transformer --stage alpha --set tasks.batch_size=64
+    """
+    chosen = recipe(recipe_name, stage, named_prior(prior), overrides)
+    with loop.torch_settings(threads):
+        result = measure(chosen, steps=steps, device=device, compiled=compiled)
+    row = {"recipe": chosen.name, "stage": chosen.stage, **dataclasses.asdict(result)}
+    lines = [{"quantity": name.replace("_", " "), "value": value} for name, value in row.items()]
+    show_rows([row] if as_json else lines, as_json=as_json)
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, type=PATH)
+@figure_option("out/curves.png")
+def curves(runs: tuple[Path, ...], output: Path) -> None:
+    """Draw the learning curves of one or more RUNS; they may still be going on.
+
+    \b
+    Example:
+      amortes train curves runs/base runs/alpha -o out/curves.svg
+    """
+    write_figure(draw_curves([TrainingRun.open(folder) for folder in runs]), output)
+
+
+def with_steps(overrides: tuple[str, ...], steps: int | None) -> list[str]:
+    """The settings of --set and --steps."""
+    return [*overrides, *([f"steps={steps}"] if steps is not None else [])]
+
+
+def require_kind(name: str, stage: Stage, network: str, place: Path) -> None:
+    """Refuse a recipe for another kind of network than `network`, which is in `place`."""
+    if RECIPES[name](stage, named_prior("paper")).network != network:
+        raise ConfigError(
+            f"recipe: {name} trains another kind of network than {network}, the one in {place}."
+        )
+
+
+def run(
+    folder: Path,
+    chosen: Recipe,
+    corpus_folder: Path | None,
+    options: dict[str, Any],
+    **sources: Any,
+) -> None:
+    """Train with a progress bar; afterwards say how it ended and what can be done next.
+
+    `sources` are where `loop.train` takes weights from.
+    """
+    timed = options["hours"] is not None
+    with counting("steps", chosen.stage, chosen.steps) as update:
+        outcome = loop.train(
+            folder,
+            chosen,
+            **sources,
+            corpus=Corpus.open(corpus_folder) if corpus_folder is not None else None,
+            options=loop.Options(**options),
+            report=lambda status: _show(status, update, timed=timed),
+        )
+    if outcome.reason == "interrupted":
+        raise KeyboardInterrupt
+    if int(os.environ.get("RANK", "0")) > 0:  # one of several processes does the talking
+        return
+    score = "" if outcome.best_score is None else f", best validation {outcome.best_score:.4f}"
+    ERR.print(f"Step {outcome.step} of {chosen.steps}{score}, in {folder}.", soft_wrap=True)
+    if outcome.reason == "out of time":
+        ERR.print("Out of time. Start the same command again to go on.")
+    elif chosen.stage == "base" and learns_gains(chosen.network):
+        ERR.print(f"Next: amortes train alpha --base {folder} --run {folder}-alpha", soft_wrap=True)
+    else:
+        ERR.print(f"Next: amortes export {folder} -o weights.safetensors", soft_wrap=True)
+
+
+def _show(status: loop.Status, update: Callable[..., None], *, timed: bool) -> None:
+    """The status of a run: a bar on a terminal, and a line per validation anywhere."""
+    speed = f"{status.datasets_per_second:.0f} datasets/s"
+    left = str(datetime.timedelta(seconds=round(status.seconds_left)))
+    note = f"loss {status.loss:.4f}, lr {status.lr:.1e}, {speed}{f', stops in {left}' * timed}"
+    update(completed=status.step, note=note)
+    if status.validation is not None:
+        scores = ", ".join(f"{name} {value:.4f}" for name, value in status.validation.items())
+        ERR.print(
+            f"step {status.step} of {status.steps}: loss {status.loss:.4f}, {speed}, "
+            f"{left} left; validation: {scores}",
+            soft_wrap=True,
+            highlight=False,
+        )
