@@ -18,7 +18,7 @@ from amortes.acquisition.fitted import Fitted
 
 NOISY = 0.1
 """Noise that matters, in standard deviations of the results."""
-ENOUGH = 40
+ENOUGH = 20
 """Results from which on, with noise, information is worth more than improvement."""
 BELIEF, BELIEF_OF_MEANS = 5.0, 1.0
 """c above, for gains and, with noise, for the posterior mean of what is recommended in the end;
