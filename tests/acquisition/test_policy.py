@@ -30,7 +30,7 @@ def fit(n: int, noise: float) -> Fitted:
 
 @pytest.mark.parametrize(
     ("n", "noise", "expected"),
-    [(10, 0.0, "logei"), (ENOUGH, 0.0, "logei"), (ENOUGH - 1, 0.2, "logei"), (ENOUGH, 0.2, "jes")],
+    [(19, 0.0, "logei"), (ENOUGH, 0.0, "logei"), (ENOUGH - 1, 0.2, "logei"), (ENOUGH, 0.2, "jes")],
 )
 def test_information_only_with_noise_and_enough_results(
     n: int, noise: float, expected: str
