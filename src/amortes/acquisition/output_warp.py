@@ -13,7 +13,6 @@ best is fitted, until none is better. HEBO (Cowen-Rivers et al., JAIR 2022) take
 independent values; that of the evidence predicts better: docs/log.md, 2026-11-18.
 """
 
-import math
 from typing import Any
 
 import torch
@@ -46,17 +45,17 @@ def fit_warped(network: Network[Any], X: Tensor, y: Tensor, *, maximise: bool) -
     # Powers of outliers may overflow.
     choices = [units for units in choices if bool(units.to_network(y).isfinite().all())]
     Z = torch.stack([units.to_network(y) for units in choices])
-    bonus = torch.stack([units.log_slope(y).sum() + _log_prior(units) for units in choices])
-    independent = bonus - 0.5 * (Z.square() + math.log(2.0 * math.pi)).sum(-1)
+    slopes = torch.stack([units.log_slope(y) + _log_prior(units) / len(y) for units in choices])
+    independent = (slopes - 0.5 * Z.square()).sum(-1)
     order = independent.argsort(descending=True)
-    choices, Z, bonus = [choices[i] for i in order], Z[order], bonus[order]
+    choices, Z, slopes = [choices[i] for i in order], Z[order], slopes[order]
     with torch.no_grad():
-        state, choice = network.condition_likeliest(X[None], Z[None], bonus[None])
+        state, choice = network.condition_likeliest(X[None], Z[None], slopes[None])
     best = int(choice)
     fitted = Fitted(network, X, y, maximise=maximise, units=choices[best], state=state)
     tried = {best: fitted}
     for _ in range(ROUNDS):
-        evidence = fitted.evidence_of(Z) + bonus
+        evidence = fitted.evidence_of(Z) + slopes.sum(-1)
         better = int(evidence.argmax())
         if better in tried or float(evidence[better]) < float(evidence[best]) + WORTH:
             break

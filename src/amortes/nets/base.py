@@ -124,8 +124,8 @@ class Network(nn.Module, ABC, Generic[State]):
     ) -> tuple[State, Tensor]:
         """`condition` on that of m alternatives Y, `b x m x n`, with the best evidence, roughly.
 
-        `bonus`, `b x m`, adds to the evidence; the alternative that seems best so far comes first.
-        Also returns which one it is, `b`.
+        `bonus`, `b x m x n`, what each result adds to the evidence of each alternative, is counted
+        with it; the alternative that seems best so far comes first. Also returns which it is, `b`.
         """
         raise NotImplementedError
 

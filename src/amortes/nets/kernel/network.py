@@ -2,6 +2,7 @@
 
 encoder       learned: reads a dataset, proposes hyperparameters
 particles     hyperparameter posterior, of which `hyper_posterior` has the density
+large         the same for datasets of many points
 conditioning  exact posterior per particle
 improvement   how much better a query may be than the best point
 representers  representer points, Thompson draws of the optimum among them
@@ -27,6 +28,7 @@ from amortes.nets.kernel.conditioning import ROUGHLY, Conditioned, Moments, cond
 from amortes.nets.kernel.encoder import Encoder, EncoderConfig, propose
 from amortes.nets.kernel.gains import Gains, given_hint
 from amortes.nets.kernel.improvement import improvement
+from amortes.nets.kernel.large import telling, weighed_by_all
 from amortes.nets.kernel.losses import inference_loss
 from amortes.nets.kernel.particles import ParticleConfig, infer
 from amortes.nets.kernel.representers import RepresenterConfig, ThompsonDraws, thompson_draws
@@ -82,7 +84,7 @@ class KernelNetwork(Network[KernelState]):
         """Infer hyperparameter particles and factorise; see `Network.condition`."""
         if X.shape[1] == 0:
             raise DataError(f"X: needs an observation, but has shape {tuple(X.shape)}.")
-        return self.condition_likeliest(X, y[:, None], torch.zeros_like(y[:, :1]), X_pending)[0]
+        return self.condition_likeliest(X, y[:, None], torch.zeros_like(y[:, None]), X_pending)[0]
 
     def condition_likeliest(
         self, X: Tensor, Y: Tensor, bonus: Tensor, X_pending: Tensor | None = None
@@ -90,13 +92,21 @@ class KernelNetwork(Network[KernelState]):
         """See `Network.condition_likeliest`; the encoder reads the first of the alternatives."""
         with _kept():
             X64, Y64 = _double(X), _double(Y)
+            rows = torch.arange(len(X64))
+            part = telling(Y64[:, 0])
+            some_X, some_Y = X64, Y64
+            if part is not None:
+                some_X = X64[rows[:, None], part]
+                some_Y, bonus = (t[rows[:, None], :, part].mT for t in (Y64, bonus))
             guess = None
             if self.encoder is not None:
-                guess = propose(self.encoder, self.prior, X64, Y64[:, 0])
+                guess = propose(self.encoder, self.prior, some_X, some_Y[:, 0])
             particles, root, choice = infer(
-                self.prior, X64, Y64, bonus.double(), self._config.particles, guess
+                self.prior, some_X, some_Y, bonus.double().sum(-1), self._config.particles, guess
             )
-            y64 = Y64[torch.arange(len(Y64)), choice]
+            y64 = Y64[rows, choice]
+            if part is not None:
+                particles, root = weighed_by_all(self.prior, particles, root, part, X64, y64)
             pending = None if X_pending is None else _double(X_pending)
             return KernelState(condition(self.prior, particles, X64, y64, pending, root)), choice
 
