@@ -1,5 +1,8 @@
+from typing import Any
+
 import pytest
 import torch
+from torch import Tensor
 from torch.distributions import MultivariateNormal
 
 from amortes.nets.kernel import KernelConfig, KernelNetwork, large
@@ -11,6 +14,13 @@ from amortes.prior.tasks import TaskConfig, TaskStream
 from amortes.random import generator
 
 PRIOR = PRIORS["robust"]
+
+
+def log_normal(y: Tensor, covariance: Tensor) -> Tensor:
+    """Log density of y, `b x n`, under covariances `b x k x n x n`: `b x k`."""
+    normal: Any = MultivariateNormal(torch.zeros_like(y)[:, None], covariance)
+    density: Tensor = normal.log_prob(y[:, None])
+    return density
 
 
 def test_few_results_are_all_told() -> None:
@@ -45,8 +55,7 @@ def test_weights_are_those_of_everything(monkeypatch: pytest.MonkeyPatch) -> Non
     covariance = observed_covariance(PRIOR, ours.hyper, task.X[:, None])
     assert torch.allclose(root @ root.mT, covariance, atol=1e-9)
     some = observed_covariance(PRIOR, ours.hyper, X[:, None])
-    ratio = MultivariateNormal(torch.zeros(20).double(), covariance).log_prob(task.y[:, None])
-    ratio = ratio - MultivariateNormal(torch.zeros(12).double(), some).log_prob(y[:, None])
+    ratio = log_normal(task.y, covariance) - log_normal(y, some)
     change = ours.log_weights - ratio  # the weights before, up to a constant
     spread = (change - change.amax(-1, keepdim=True)).exp()
     assert torch.allclose(ours.log_weights.exp().sum(-1), torch.ones(2).double())
