@@ -85,7 +85,7 @@ async function learn() {
 
 async function pair() {
   const [x, y] = ["pair-x", "pair-y"].map((key) => document.getElementById(key).value);
-  if (!y) return;
+  if (document.getElementById("pair").hidden) return; // there is only one
   const [charts, note] = ["pair-charts", "pair-note"].map((key) => document.getElementById(key));
   try {
     const answer = await call("GET", `${api}/contour?${new URLSearchParams({ x, y })}`);
