@@ -205,7 +205,7 @@ def test_a_change_that_was_not_seen_is_neither_undone_nor_replaced(page: Page, l
     page.request.patch(api, data={"notes": "theirs", "unit": "g"})
     save = page.locator("form.edit").get_by_role("button", name="Save")
     save.click()
-    expect(page.locator("#edit-notes-error")).to_contain_text("meanwhile, in another window: “theirs”")
+    expect(page.locator("#edit-notes-error")).to_contain_text("in another window: “theirs”")
     assert page.request.get(api).json()["notes"] == "theirs"
     with page.expect_navigation():
         save.click()
