@@ -109,7 +109,9 @@ def test_a_wrong_result_names_its_field_and_changes_nothing(
 def test_other_values_than_suggested(client: TestClient, coffee: str) -> None:
     client.post(f"{coffee}/ask", json={})
     body = {"value": 4, "config": {"temperature": "91,5", "time": "20"}}
-    trial = client.post(f"{coffee}/trials/0/tell", json=body).json()["trial"]
+    told = client.post(f"{coffee}/trials/0/tell", json=body).json()
+    assert told["message"] == "Trial 1 is saved with 4. It replaces trial 0."
+    trial = told["trial"]
     assert trial["number"] == 1
     assert trial["config"] == {"temperature": 91.5, "time": 20}
     statuses = [trial["status"] for trial in client.get(coffee).json()["trials"]]

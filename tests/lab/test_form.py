@@ -58,6 +58,8 @@ def test_every_kind_of_parameter() -> None:
         ([X], ["x + y <= 1"], "constraints.0", "has y"),
         ([X], ["x"], "constraints", "compare it"),
         ([X], [{"coefficients": {}, "upper": 1}], "constraints.0", "coefficients"),
+        ([X], ["x <= -5"], "constraints", "no values satisfy all of these limits"),
+        ([X], ["x * x < -1"], "constraints", "no values satisfy all of these limits"),
         (
             [{**X, "when": {"parameter": "kind", "values": ["a"]}}, KIND],
             [],

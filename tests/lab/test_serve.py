@@ -28,6 +28,7 @@ def test_a_token_of_one_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ports(monkeypatch: pytest.MonkeyPatch) -> None:
     with serve.listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
+        assert taken.proto == socket.IPPROTO_TCP  # asyncio turns off Nagle's delay only then
         with pytest.raises(ConfigError, match=f"--port: {port} cannot be used"):
             serve.listen("127.0.0.1", port)
         monkeypatch.setattr(serve, "FIRST", port)

@@ -154,7 +154,8 @@ def add(study: AStudy, form: OwnTrial, expected: Expected) -> Changed:
 def tell(study: AStudy, number: TrialNumber, form: Tell, expected: Expected) -> Changed:
     """Report the result of a pending trial; with `config` if other values were used."""
     snapshot, trial = actions.tell(study, number, form, expected)
-    return _changed(snapshot, trial.number, _said(trial.value, trial.number))
+    instead = "" if trial.number == number else f" It replaces trial {number}."
+    return _changed(snapshot, trial.number, _said(trial.value, trial.number) + instead)
 
 
 @router.put("/studies/{study}/trials/{number}/result")
@@ -177,7 +178,9 @@ def add_table(study: AStudy, form: Table, expected: Expected) -> Changed:
     snapshot = study.read()
     trials = read_table(form.table, snapshot.space, snapshot.about.value)
     snapshot = actions.add_results(study, trials, expected)
-    return Changed(version=snapshot.version, message=f"{len(trials)} results were added.")
+    count = len(trials)
+    said = "One result was added." if count == 1 else f"{count} results were added."
+    return Changed(version=snapshot.version, message=said)
 
 
 @router.post("/studies/{study}/undo")

@@ -17,6 +17,7 @@ from amortes.lab.schemas import (
 from amortes.optimiser.choices import Categorical, Ordinal
 from amortes.optimiser.conditions import Condition
 from amortes.optimiser.constraints import Linear
+from amortes.optimiser.design import spread
 from amortes.optimiser.numeric import Float, Int
 from amortes.optimiser.space import Space
 
@@ -62,9 +63,20 @@ def build_space(form: SpaceForm) -> Space:
     if not problems:
         make = partial(Space, parameters, constraints=constraints, conditions=conditions)
         space = _attempt(problems, "constraints", make)
-        if isinstance(space, Space):
+        if isinstance(space, Space) and _possible(space):
             return space
+        if not problems:
+            text = "Within the ranges, no values satisfy all of these limits."
+            problems.append(Problem("constraints", text))
     raise FormError(problems)
+
+
+def _possible(space: Space) -> bool:
+    """Whether anything can be suggested."""
+    try:
+        return not space.constraints or next(spread(space, seed=0), None) is not None
+    except ConfigError:
+        return False
 
 
 def _wrong_condition(

@@ -2,7 +2,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from amortes import Float, Optimizer
+from amortes import Categorical, Float, Optimizer, Space
+from amortes.optimiser.conditions import Condition
 from amortes.optimiser.table import as_csv
 from tests.lab.browser.conftest import PATIENCE, Lab, enter
 
@@ -171,6 +172,73 @@ def test_two_tabs_do_not_overwrite_each_other(context: BrowserContext, lab: Lab)
     assert [trial.value for trial in Optimizer.load(file).trials] == [1.5, 3.5, 4.5]
 
 
+def test_a_change_that_was_not_seen_is_neither_undone_nor_replaced(page: Page, lab: Lab) -> None:
+    opt = Optimizer({"x": Float(0, 1)}, start=[({"x": 0.5}, 1.0), ({"x": 0.6}, 2.0)])
+    opt.save(lab.folder / "seen.json")
+    api = f"{lab.origin}/api/studies/seen.json"
+    enter(page, lab)
+    page.request.post(f"{api}/adopt")
+    page.goto(f"{lab.origin}/studies/seen.json")
+    # The form was opened before the other's correction, which the page then shows behind it.
+    page.get_by_role("button", name="Correct trial 0").click()
+    page.request.put(f"{api}/trials/0/result", data={"value": 3.5})
+    expect(page.locator("#row-0")).to_contain_text("3.5")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Result").fill("9")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_contain_text("has the result 3.5 now. Your entry 9 was not saved.")
+    dialog.get_by_role("button", name="Cancel").click()
+    # Only the newest message offers to undo, and only what it is about.
+    for number in (0, 1):
+        page.get_by_role("button", name=f"Take back trial {number}").click()
+        expect(page.get_by_text(f"Trial {number} was dropped.")).to_be_visible()
+    expect(page.locator("#messages .action")).to_have_count(1)
+    page.request.post(f"{api}/trials", data={"config": {"x": 0.7}, "result": {"value": 4}})
+    page.locator("#messages .action").click()
+    expect(page.locator(".message.wrong").last).to_contain_text("has changed since")
+    run = Optimizer.load(lab.folder / "seen.json")
+    assert [trial.status for trial in run.trials] == ["withdrawn", "withdrawn", "done"]
+
+    page.get_by_text("About this study").click()
+    notes = page.get_by_label("Notes")
+    notes.fill("mine")
+    page.request.patch(api, data={"notes": "theirs", "unit": "g"})
+    save = page.locator("form.edit").get_by_role("button", name="Save")
+    save.click()
+    expect(page.locator("#edit-notes-error")).to_contain_text("in another window: “theirs”")
+    assert page.request.get(api).json()["notes"] == "theirs"
+    with page.expect_navigation():
+        save.click()
+    now = page.request.get(api).json()
+    assert (now["notes"], now["unit"]) == ("mine", "g")
+
+
+def test_charts_follow_which_parameters_matter(page: Page, lab: Lab) -> None:
+    space = Space(
+        {"mixer": Categorical(["hand", "machine"]), "speed": Float(1, 9), "time": Float(0, 1)},
+        conditions={"speed": Condition("mixer", ("machine",))},
+    )
+    Optimizer(space, start=[({"mixer": "hand", "time": 0.5}, 1.0)]).save(lab.folder / "mixer.json")
+    api = f"{lab.origin}/api/studies/mixer.json"
+    enter(page, lab)
+    page.request.post(f"{api}/adopt")
+    page.goto(f"{lab.origin}/studies/mixer.json")
+    captions = page.locator("#slices figcaption")
+    expect(captions).to_have_text(["mixer", "time"])
+    expect(page.locator("#contour-gain .main-svg").first).to_be_visible()  # of mixer and time
+    for x in (0.2, 0.4):
+        config = {"mixer": "machine", "speed": 5, "time": x}
+        page.request.post(f"{api}/trials", data={"config": config, "result": {"value": -9 - x}})
+    expect(captions).to_have_text(["mixer", "speed", "time"])
+    page.get_by_label("upwards").select_option("speed")
+    expect(page.locator("#pair-note")).to_contain_text("do not always matter at the same time")
+    expect(page.locator("#contour-gain")).to_be_hidden()
+    page.get_by_label("across").select_option("time")
+    expect(page.locator("#contour-gain")).to_be_visible()
+    expect(page.locator("#pair-note")).to_be_hidden()
+    expect(page.locator(".message.wrong")).to_have_count(0)
+
+
 def test_charts_leave_out_what_would_flatten_the_rest(page: Page, lab: Lab) -> None:
     opt = Optimizer({"x": Float(0.5, 50, log=True), "y": Float(0, 1)})
     for value in (3.0, 1.0, 1e30, 2.0, 2.5, 1.5):
@@ -190,13 +258,18 @@ def test_charts_leave_out_what_would_flatten_the_rest(page: Page, lab: Lab) -> N
 
 
 def test_a_finger_scrolls_and_does_not_zoom(browser: Browser, lab: Lab) -> None:
-    Optimizer({"x": Float(0, 1)}, start=[({"x": 0.5}, 1.0)]).save(lab.folder / "touch.json")
+    # Many columns: the table scrolls, and not the page.
+    config = {f"parameter_{i}": 0.5 for i in range(9)}
+    opt = Optimizer({name: Float(0, 1) for name in config}, start=[(config, 1.0)])
+    opt.save(lab.folder / "touch.json")
     context = browser.new_context(
         has_touch=True, is_mobile=True, viewport={"width": 820, "height": 1180}
     )
     page = context.new_page()
     enter(page, lab)
     page.goto(f"{lab.origin}/studies/touch.json")
+    page.get_by_role("button", name="Go on with it here").click()
+    expect(page.get_by_role("button", name="Take back trial 0")).to_be_visible()
     expect(page.locator("#slice-0 .main-svg").first).to_be_visible()
     assert page.evaluate("document.getElementById('slice-0').layout.dragmode") is False
     assert page.evaluate("document.documentElement.scrollWidth") <= 820

@@ -10,6 +10,7 @@ const loaded = new Promise((resolve) => {
 });
 async function draw(place, traces, look) {
   await loaded;
+  if (!document.getElementById(place)) return; // replaced meanwhile
   await Plotly.react(place, traces, look, OPTIONS);
 }
 
@@ -87,12 +88,13 @@ export function drawResults(study) {
   const predicted = done.filter((trial) => trial.predicted && trial.predicted.median !== null);
   const failed = study.trials.filter((trial) => trial.status === "failed");
   const { note, ...scale } = valueAxis(done.map((trial) => trial.value), study.goal);
+  const last = Math.max(...[...done, ...failed].map((trial) => trial.number));
   draw("convergence", [
     { x: predicted.map((p) => p.number), y: predicted.map((p) => p.predicted.median), mode: "markers", name: "expected", marker: { color: faded(t.accent, 0.45), size: 5, symbol: "square" }, error_y: { type: "data", symmetric: false, array: predicted.map((p) => p.predicted.upper - p.predicted.median), arrayminus: predicted.map((p) => p.predicted.median - p.predicted.lower), color: faded(t.accent, 0.45), thickness: 5, width: 0 }, hovertemplate: "trial %{x}: expected %{y:.4g}<extra></extra>" },
     { x: numbers, y: so_far, mode: "lines", line: { shape: "hv", color: t.good, width: 2 }, name: "best so far", hovertemplate: "best %{y:.4g}<extra></extra>" },
     { x: numbers, y: done.map((trial) => trial.value), mode: "markers", name: "result", marker: { color: t.ink, size: 7 }, hovertemplate: "trial %{x}: %{y:.4g}<extra></extra>" },
     { x: failed.map((trial) => trial.number), y: failed.map(() => 0.03), yaxis: "y2", mode: "markers", name: "failed", marker: { color: t.bad, symbol: "x", size: 8 }, hovertemplate: "trial %{x} failed<extra></extra>" },
-  ], layout(t, { showlegend: true, legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, font: { size: 11 } }, margin: { l: 48, r: 12, t: 34, b: 40 }, xaxis: { title: { text: "trial" }, tickformat: "d" }, yaxis: { title: { text: plain(titled(study)) }, ...scale }, yaxis2: { overlaying: "y", range: [0, 1], visible: false, fixedrange: true }, annotations: noted(t, note) }));
+  ], layout(t, { showlegend: true, legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, font: { size: 11 } }, margin: { l: 48, r: 12, t: 34, b: 40 }, xaxis: { title: { text: "trial" }, range: [-0.5, last + 0.5], tickformat: "d", ...(last < 10 ? { dtick: 1 } : {}) }, yaxis: { title: { text: plain(titled(study)) }, ...scale }, yaxis2: { overlaying: "y", range: [0, 1], visible: false, fixedrange: true }, annotations: noted(t, note) }));
 }
 
 const noted = (t, text) => (text ? [{ text, xref: "paper", yref: "paper", x: 1, y: 1, showarrow: false, font: { color: t.muted, size: 11 } }] : []);
@@ -111,22 +113,28 @@ export function drawOverview(study, overview) {
   document.getElementById("worth").replaceChildren(element("p", "big", verdict), element("p", "", overview.worth_text));
   document.getElementById("cautions").replaceChildren(...overview.cautions.map((text) => element("p", "banner", `Note: ${text}`)));
   const names = Object.keys(overview.importance).reverse();
+  const unknown = names.every((name) => overview.importance[name] === 0) ? "more results are needed to tell" : "";
   draw("importance", [{ type: "bar", orientation: "h", y: names.map(plain), x: names.map((name) => 100 * overview.importance[name]), marker: { color: t.accent }, hovertemplate: "%{y}: %{x:.0f} %<extra></extra>" }],
-    layout(t, { xaxis: { title: { text: "share of the variation (%)" }, range: [0, 100] }, yaxis: { type: "category" } }));
+    layout(t, { xaxis: { title: { text: "share of the variation (%)" }, range: [0, 100] }, yaxis: { type: "category" }, annotations: noted(t, unknown) }));
 }
 
 export function drawSlices(study, { panels, results, numbers, centre }) {
   const t = theme();
   const { note, ...scale } = valueAxis(results, study.goal);
-  // All places first: a chart takes the width that it finds.
-  panels.forEach((panel, i) => {
-    if (document.getElementById(`slice-${i}`)) return;
-    const place = element("div", "chart");
-    place.id = `slice-${i}`;
-    place.setAttribute("role", "img");
-    place.setAttribute("aria-label", `Expected ${study.value} along ${panel.name}`);
-    document.getElementById("slices").append(element("figure", "", element("figcaption", "", named(study, panel.name)), place));
-  });
+  // All places first: a chart takes the width that it finds. Which parameters matter may change with
+  // the recommendation.
+  const all = document.getElementById("slices");
+  const shown = JSON.stringify(panels.map((panel) => panel.name));
+  if (all.dataset.shown !== shown) {
+    all.dataset.shown = shown;
+    all.replaceChildren(...panels.map((panel, i) => {
+      const place = element("div", "chart");
+      place.id = `slice-${i}`;
+      place.setAttribute("role", "img");
+      place.setAttribute("aria-label", `Expected ${study.value} along ${panel.name}`);
+      return element("figure", "", element("figcaption", "", named(study, panel.name)), place);
+    }));
+  }
   panels.forEach((panel, i) => {
     const id = `slice-${i}`;
     const x = panel.axis === "category" ? panel.values.map(plain) : panel.values;
@@ -152,6 +160,13 @@ export function drawSlices(study, { panels, results, numbers, centre }) {
   });
 }
 
+// Limits of the colours if all values are the same but for rounding.
+function flatLimits(values) {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const size = Math.max(Math.abs(low), Math.abs(high));
+  return high - low > 1e-6 * size ? [] : [low - (size / 10 || 1), high + (size / 10 || 1)];
+}
+
 export function drawContour(study, pair) {
   const t = theme();
   const axis = ({ axis: type, values, name }) => ({ type, title: { text: plain(named(study, name)) }, ...(type === "category" ? { categoryarray: values.map(plain), categoryorder: "array" } : type === "log" ? logTicks(values) : {}) });
@@ -169,7 +184,7 @@ export function drawContour(study, pair) {
   const limits = type === "linear" && range ? { median: range, half_width: [0, range[1] - range[0]] } : {};
   for (const [kind, scale] of [["median", "Viridis"], ["half_width", "Cividis"], ["gain", "YlGnBu"]]) {
     const z = pair[kind].map((row, i) => row.map((value, j) => (pair.allowed[i][j] === null ? null : value)));
-    const [zmin, zmax] = limits[kind] ?? [];
+    const [zmin, zmax] = limits[kind] ?? flatLimits(z.flat().filter((value) => value !== null));
     const surface = { zmin, zmax, zauto: zmin === undefined, type: smooth ? "contour" : "heatmap", x: pair.x.values.map((v) => on(pair.x, v)), y: pair.y.values.map((v) => on(pair.y, v)), z, colorscale: scale, reversescale: kind === "gain" || (kind === "median" && study.goal === "minimize"), contours: { coloring: "heatmap" }, line: { width: 0.6, color: "rgba(255,255,255,.5)" }, ncontours: 12, colorbar: { thickness: 10, outlinewidth: 0, tickfont: { size: 10 } }, hovertemplate: "%{x}, %{y}: %{z:.4g}<extra></extra>" };
     draw(`contour-${kind}`, [surface, ...marks, star], layout(t, { xaxis: axis(pair.x), yaxis: axis(pair.y) }));
   }

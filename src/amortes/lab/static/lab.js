@@ -33,6 +33,7 @@ export function say(text, { wrong = false, action = null } = {}) {
   if (action) {
     const button = document.createElement("button");
     button.type = "button";
+    button.className = "action";
     button.textContent = action.label;
     button.addEventListener("click", () => { box.remove(); action.run(); });
     box.append(button);
@@ -46,11 +47,13 @@ export function say(text, { wrong = false, action = null } = {}) {
     box.append(close);
   }
   const area = document.getElementById("messages");
+  if (!wrong) for (const old of area.querySelectorAll(".action")) old.remove(); // it was about an earlier state
   area.replaceChildren(...[...area.children].slice(-2), box);
   setTimeout(() => box.remove(), wrong ? 20000 : 7000);
 }
 
 let count = 0;
+const described = (input) => (input.getAttribute("aria-describedby") || "").split(" ").filter(Boolean);
 
 export function mark(input, text) {
   const id = input.id || (input.id = `field-${++count}`);
@@ -63,12 +66,13 @@ export function mark(input, text) {
     input.after(note);
   }
   note.textContent = note.textContent ? `${note.textContent}\n${text}` : text;
-  input.setAttribute("aria-describedby", note.id);
+  input.setAttribute("aria-describedby", [...new Set([...described(input), note.id])].join(" "));
 }
 
 export function unmark(root) {
   for (const input of root.querySelectorAll("[aria-invalid]")) {
     input.removeAttribute("aria-invalid");
+    input.setAttribute("aria-describedby", described(input).filter((id) => id !== `${input.id}-error`).join(" "));
     document.getElementById(`${input.id}-error`)?.remove();
   }
   for (const note of root.querySelectorAll("[data-error]")) {

@@ -140,6 +140,7 @@ document.getElementById("check").addEventListener("click", (event) => busy(event
   const preview = document.getElementById("preview");
   preview.replaceChildren();
   unmark(form);
+  document.getElementById("summary").hidden = true;
   if (!table.value.trim()) return mark(table, "Paste the results first.");
   try {
     const trials = await call("POST", "/api/check-table", space());
@@ -153,7 +154,7 @@ function listing(trials) {
   const box = document.createElement("div");
   const failed = trials.filter((trial) => trial.status === "failed").length;
   const text = document.createElement("p");
-  text.textContent = `${trials.length} results understood${failed ? `, ${failed} of them failed` : ""}.`;
+  text.textContent = `${trials.length === 1 ? "One result" : `${trials.length} results`} understood${failed ? `, ${failed} of them failed` : ""}.`;
   const made = document.createElement("table");
   const names = Object.keys(trials[0]?.config || {});
   const line = (cells, kind) => {

@@ -1,5 +1,5 @@
 // A study's page: what is typed goes to the API, and the page follows the run, whoever changes it.
-import { busy, call, mark, Refused, say, unmark } from "./lab.js";
+import { busy, call, mark, Refused, say, show, unmark } from "./lab.js";
 import { drawContour, drawOverview, drawResults, drawSlices } from "./charts.js";
 
 const root = document.getElementById("study");
@@ -85,9 +85,16 @@ async function learn() {
 
 async function pair() {
   const [x, y] = ["pair-x", "pair-y"].map((key) => document.getElementById(key).value);
-  if (!y || x === y) return;
-  const query = new URLSearchParams({ x, y });
-  drawContour(study, await call("GET", `${api}/contour?${query}`));
+  if (document.getElementById("pair").hidden) return; // there is only one
+  const [charts, note] = ["pair-charts", "pair-note"].map((key) => document.getElementById(key));
+  try {
+    const answer = await call("GET", `${api}/contour?${new URLSearchParams({ x, y })}`);
+    [charts.hidden, note.hidden] = [false, true];
+    drawContour(study, answer);
+  } catch (error) {
+    if (error.status !== 409) throw error;
+    [charts.hidden, note.hidden, note.textContent] = [true, false, error.message];
+  }
 }
 
 async function poll() {
@@ -136,21 +143,30 @@ function explain(form, error) {
 }
 
 // One change. If the study has changed since it was drawn, look again; only if the trial in question
-// is still as it was, the change is made after all.
-async function change(method, path, body, number) {
-  try {
-    return await call(method, api + path, body, version());
-  } catch (error) {
-    if (error.status !== 412) throw error;
-    const before = JSON.stringify(study?.trials[number]);
+// is still as it was seen, the change is made after all.
+async function change(method, path, body, number, seen = trialText(number)) {
+  if (trialText(number) === seen) {
+    try {
+      return await call(method, api + path, body, version());
+    } catch (error) {
+      if (error.status !== 412) throw error;
+    }
     study = await call("GET", api);
-    const same = number === undefined || JSON.stringify(study.trials[number]) === before;
-    if (same) return call(method, api + path, body, study.version);
-    await refresh({ busy: number });
-    const { value, status } = study.trials[number] || {};
-    const now = status === "done" ? `has the result ${value} now` : `is ${status} now`;
-    throw new Refused(409, { error: `Trial ${number} was changed meanwhile, in another window or by a program: it ${now}. Your entry ${body?.value ?? ""} was not saved.`.replace("  ", " ") });
+    if (trialText(number) === seen) return call(method, api + path, body, study.version);
   }
+  await refresh({ busy: number });
+  const { value, status } = study.trials[number] || {};
+  const now = status === "done" ? `has the result ${value} now` : `is ${status} now`;
+  throw new Refused(409, { error: `Trial ${number} was changed meanwhile, in another window or by a program: it ${now}. Your entry ${body?.value ?? ""} was not saved.`.replace("  ", " ") });
+}
+
+const trialText = (number) => JSON.stringify(study?.trials[number]);
+
+// Only what was seen is taken back, never a later change by somebody else.
+async function undo(seen) {
+  const answer = await call("POST", `${api}/undo`, undefined, seen);
+  await follow();
+  say(answer.message);
 }
 
 const SUBMIT = {
@@ -185,24 +201,27 @@ const SUBMIT = {
   },
   correct: async (form) => {
     const number = Number(form.dataset.number);
-    const answer = await change("PUT", `/trials/${number}/result`, resultOf(form), number);
+    const answer = await change("PUT", `/trials/${number}/result`, resultOf(form), number, form.dataset.seen);
     document.getElementById("correct").close();
     await follow();
     done(answer);
   },
   edit: async (form) => {
-    const fields = Object.fromEntries(["name", "value", "unit", "notes"].map((name) => [name, form.elements[name].value]));
-    await change("PATCH", "", fields);
+    const changed = ["name", "value", "unit", "notes"].map((name) => form.elements[name]).filter((input) => input.value !== input.defaultValue);
+    const now = await call("GET", api);
+    const other = changed.filter((input) => now[input.name] !== input.defaultValue);
+    for (const input of other) {
+      mark(input, `This was changed meanwhile, in another window: “${now[input.name]}”. Save again to replace it by yours.`);
+      input.defaultValue = now[input.name];
+    }
+    if (other.length) return other[0].focus();
+    await call("PATCH", api, Object.fromEntries(changed.map((input) => [input.name, input.value])), now.version);
     location.reload();
   },
 };
 
 const CLICK = {
-  undo: async () => {
-    const answer = await change("POST", "/undo");
-    await follow();
-    say(answer.message);
-  },
+  undo: () => undo(version()),
   adopt: async () => {
     const answer = await call("POST", `${api}/adopt`);
     tag = null;
@@ -222,8 +241,9 @@ const CLICK = {
     const form = dialog.querySelector("form");
     unmark(form);
     form.dataset.number = number;
+    form.dataset.seen = JSON.stringify(trial);
     dialog.querySelector("h2 span").textContent = number;
-    dialog.querySelector(".config").textContent = Object.entries(trial.config).map(([name, value]) => `${name} ${value}`).join(", ");
+    dialog.querySelector(".config").textContent = Object.entries(trial.config).map(([name, value]) => `${name} ${show(value)}`).join(", ");
     for (const name of ["value", "cost", "violation", "note"]) form.elements[name].value = trial[name] ?? "";
     form.elements.failed.checked = trial.status === "failed";
     dialog.showModal();
@@ -232,14 +252,14 @@ const CLICK = {
 };
 
 function done(answer) {
-  say(answer.message, { action: { label: "Undo", run: () => attempt(null, () => CLICK.undo()) } });
+  say(answer.message, { action: { label: "Undo", run: () => attempt(null, () => undo(answer.version)) } });
 }
 
 function attempt(form, work) {
   return work().catch((error) => {
     if (!(error instanceof Refused)) throw error;
     if (!form || !explain(form, error)) say(error.message, { wrong: true });
-    if (error.status === 409) follow();
+    if (error.status === 409 || error.status === 412) follow();
   });
 }
 

@@ -17,7 +17,7 @@ from amortes.nets.kernel.hyper_posterior import HyperPosterior
 # Norm of the gradient of the log posterior that is too much for a mode (docs/log.md, 2026-11-17).
 STEEP = 1.0
 # How many times the rise of its next step a climb may hope for.
-HOPE = 3.0
+HOPE = 10.0
 # Shares of the predicted rise above which there is less damping, and below which there is more.
 GOOD, POOR = 0.6, 0.2
 # The mode is looked for within so many standard deviations of the prior.
