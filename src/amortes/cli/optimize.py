@@ -67,7 +67,7 @@ REFRESH = 0.25
         help="Past results to begin with: a CSV file with a column for each "
              "parameter and one named value, such as trials.csv of another run.")  # fmt: skip
 @option("--retry-failed", is_flag=True,
-        help="Evaluate what failed in earlier calls again, once its cause is mended; "
+        help="Evaluate what failed in earlier calls again, once its cause is fixed; "
              "else failures are avoided.")  # fmt: skip
 @option("--acquisition", type=click.Choice(ACQUISITIONS), default="auto", help="How to choose.")
 @option("--seed", type=NATURAL, default=0)
@@ -159,9 +159,10 @@ def optimize(
             },
         )
         if unused := plan.template.unused:
+            names = ", ".join(f"{{{name}}}" for name in unused)
             ERR.print(
-                f"[yellow]Note:[/] {', '.join(unused)} in no argument; the command is to read "
-                f"${variable(unused[0])} or config.json in its folder."
+                f"[yellow]Note:[/] the command has no {names}; it should read "
+                f"${variable(unused[0])}, or config.json in its folder."
             )
         run = CommandRun(optimizer, files, plan, retry_failed=retry_failed)
         with StopRequest() as stop:
@@ -235,7 +236,9 @@ def _conclude(run: CommandRun, optimizer: Optimizer, *, as_json: bool) -> None:
             if line := last_line(run.folder.trial(last.number) / STDERR):
                 ERR.print(line, markup=False, soft_wrap=True)
             ERR.print(f"Its outputs are in {run.folder.trial(last.number)}.", soft_wrap=True)
-            ERR.print("Once mended, the same command with --retry-failed tries them again.")
+            ERR.print(
+                "Once that is fixed, add --retry-failed to the same command to try them again."
+            )
         return
     _say(f"best observed     {number(best.value)}   {_arguments(best.config)}")
     interval = f"{number(recommended.lower)} and {number(recommended.upper)}"
