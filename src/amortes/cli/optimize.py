@@ -174,7 +174,7 @@ def optimize(
             if not as_json:
                 _say(f"Wrote {files.plot} and {files.csv}")
     if stop.requested:
-        ERR.print(f"Stopped {counted(stopped, 'trial')} under way, to be evaluated again.")
+        ERR.print(f"Stopped with {counted(stopped, 'trial')} running, to be evaluated again.")
         raise KeyboardInterrupt
     if not any(trial.status == "done" for trial in run.own):
         raise click.exceptions.Exit(EXIT_FAILED_CHECK)
@@ -183,15 +183,15 @@ def optimize(
 def _evaluate(run: CommandRun, stop: StopRequest) -> None:
     """Go through the trials, showing them."""
     if waiting := sum(trial.status == "pending" for trial in run.own):
-        ERR.print(f"Going on; {counted(waiting, 'trial')} under way when it stopped, again.")
+        ERR.print(f"Continuing, first with {counted(waiting, 'trial')} that had not finished.")
     elif run.complete:
         ERR.print(
             f"The run is complete with {counted(run.count, 'trial')}; a larger --trials extends it."
         )
     elif run.count:
-        ERR.print(f"Going on after {counted(run.count, 'trial')}.")
+        ERR.print(f"Continuing after {counted(run.count, 'trial')}.")
     elif past := run.optimizer.past:
-        ERR.print(f"Beginning with {counted(past, 'past result')}.")
+        ERR.print(f"Starting from {counted(past, 'past result')}.")
 
     def picture() -> Any:
         seconds = {number: process.seconds for number, process in run.running.items()}
