@@ -83,4 +83,9 @@ def test_any_values(network: KernelNetwork, values: list[float]) -> None:
     opt = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, network=network)
     for value in values:
         opt.tell(opt.ask(), value)
-    opt.plot.contour("x", "y").savefig(io.BytesIO(), format="png", dpi=40)
+    figure = opt.plot.contour("x", "y")
+    figure.savefig(io.BytesIO(), format="png", dpi=40)
+    for bar in figure.axes[2:]:
+        low, high = bar.get_ylim()
+        ticks = [t for t in bar.get_yticklabels() if low <= t.get_position()[1] <= high]
+        assert len({t.get_text() for t in ticks}) >= 2
