@@ -37,8 +37,10 @@ def test_anything_can_be_shown() -> None:
             raise RuntimeError
 
     assert shown("a") == "'a'"
-    assert shown(Broken()) == "a Broken that cannot be shown"
-    assert shown(10**5000) == "a int that cannot be shown"  # Python prints 4,300 digits at most
+    assert shown(Broken()) == "something of type Broken that cannot be shown"
+    assert (
+        shown(10**5000) == "something of type int that cannot be shown"
+    )  # Python prints 4,300 digits at most
     assert shown([0] * 1000) == "[" + "0, " * 66 + "0..."
 
 

@@ -33,7 +33,7 @@ def shown(value: Any) -> str:
     try:
         text = repr(value)
     except Exception:  # an int of more digits than Python prints, or an object without a good repr
-        return f"a {type(value).__name__} that cannot be shown"
+        return f"something of type {type(value).__name__} that cannot be shown"
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 

@@ -47,6 +47,12 @@ def _writing(target: Path) -> Iterator[None]:
         raise FileError(f"{target} cannot be written: {_reason(error)}.") from error
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, unless they exist."""
+    with _writing(path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
 def as_path(path: AnyPath) -> Path:
     """The path, or a `FileError` if it is none."""
     try:

@@ -68,7 +68,7 @@ def test_it_finds_the_best_and_goes_on(folder: Path) -> None:
     files = {path.name for path in (folder / "run").iterdir()}
     assert {"state.json", "trials.csv", "plot.png", "trials"} <= files
     result = call(folder, "--trials", "8", "--json")
-    assert "Going on after 6 trials" in result.stderr
+    assert "Continuing after 6 trials" in result.stderr
     found = json.loads(result.stdout)
     assert (found["trials"], found["failed"]) == (8, 0)
     config = found["best"]["config"]
@@ -105,7 +105,7 @@ def test_it_begins_with_past_results(folder: Path) -> None:
     past.write_text("lr,layers,value\n0.5,2,-7\n0.25,1,3\n")
     result = call(folder, "--trials", "2", "--start", str(past), "--json")
     assert result.exit_code == 0, result.output
-    assert "Beginning with 2 past results" in result.stderr
+    assert "Starting from 2 past results" in result.stderr
     found = json.loads(result.stdout)
     assert found["trials"] == 2
     assert (found["best"]["number"], found["best"]["value"]) == (0, -7.0)
@@ -203,7 +203,7 @@ def test_stopped_and_continued(folder: Path, how: signal.Signals) -> None:
     wait_for(lambda: gone(pid))
     assert [trial["status"] for trial in trials(folder)] == ["done", "done", "pending"]
     if how != signal.SIGKILL:
-        assert "Stopped 1 trial under way" in said
+        assert "Stopped with 1 trial running" in said
         assert "again to go on" in said
         assert (folder / "run" / "trials.csv").exists()
         return
@@ -212,7 +212,7 @@ def test_stopped_and_continued(folder: Path, how: signal.Signals) -> None:
     child = start(folder, "--trials", "4", code=SLOW)
     _, said = child.communicate(timeout=60)
     assert child.returncode == 0, said
-    assert "1 trial under way when it stopped" in said
+    assert "first with 1 trial that had not finished" in said
     after = trials(folder)
     assert [trial["status"] for trial in after] == ["done"] * 4
     assert after[:2] == before[:2]
@@ -238,7 +238,7 @@ def test_failures_are_tried_again_when_asked_to(folder: Path) -> None:
     )
     result = call(folder, "--trials", "12", code=code)
     assert result.exit_code == 1
-    assert "--retry-failed tries them again" in result.stderr
+    assert "add --retry-failed to the same command" in result.stderr
     (folder / "mended").touch()
     before = json.loads((folder / "run" / "state.json").read_text())["trials"]
     result = call(folder, "--trials", "12", "--retry-failed", "--json", code=code)
@@ -257,5 +257,5 @@ def test_a_parameter_no_argument_has_is_said(folder: Path) -> None:
     command = words(folder, "--trials", "2", code="import sys; print(sys.argv[1])")[:-1]
     result = CliRunner().invoke(optimize, command)
     assert result.exit_code == 0, result.output
-    assert "layers in no argument" in result.stderr
+    assert "the command has no {layers}" in result.stderr
     assert "$AMORTES_LAYERS" in result.stderr

@@ -102,6 +102,15 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
         pass
 
 
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(FileError, match=r"file.run cannot be written: Not a directory"),
+        RunFolder(tmp_path / "file" / "run").locked(),
+    ):
+        pass
+
+
 def test_file_systems_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def flock(handle: int, how: int) -> None:
         raise OSError(errno.ENOTSUP, "not here")

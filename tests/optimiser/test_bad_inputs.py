@@ -195,7 +195,11 @@ CALLS: list[tuple[str, Callable[[Optimizer], Any], str]] = [
     ("value-vector", told(torch.ones(2)), "a result must be a number"),
     ("value-and-failed", told(1.0, failed=True), "give one of them"),
     ("cost-zero", told(1.0, cost=0), "a cost must be a positive, finite number, not 0"),
-    ("cost-digits", told(1.0, cost=10**5000), "a cost must be .* not a int that cannot be shown"),
+    (
+        "cost-digits",
+        told(1.0, cost=10**5000),
+        "a cost must be .* not something of type int that cannot be shown",
+    ),
     ("violation-nan", told(1.0, violation=math.nan), "a violation must be a finite number of size"),
     ("cost-nan", told(1.0, cost=math.nan), "a cost must be a positive, finite number"),
     ("trial-number", lambda opt: opt.tell(0, 1.0), "expected a config"),  # type: ignore[arg-type]

@@ -39,7 +39,7 @@ def test_states_are_recognised() -> None:
     state |= {"network": "a", "cost_function": False, "queue": [], "past": 0, "trials": []}
     assert check_state(state) == state
     for field in ("network", "cost_function", "queue", "past", "trials"):
-        with pytest.raises(FileError, match=rf"damaged: {field} must be a \w+, not 1\.5"):
+        with pytest.raises(FileError, match=rf"damaged: {field} must be of type \w+, not 1\.5"):
             check_state(state | {field: 1.5})
     with pytest.raises(FileError, match="not the state of an Optimizer"):
         check_state([1, 2])
@@ -99,14 +99,14 @@ def test_damaged_files_are_named(network: KernelNetwork, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("part", "says"),
     [
-        ({"space": "x"}, "space: not the description"),
-        ({"space": [[]]}, "space: not the description"),
+        ({"space": "x"}, "expected an object with `parameters`, .* not 'x'"),
+        ({"space": {"parameters": [[]]}}, "space: not the description"),
         ({"space": {"parameters": {"x": "y"}}}, "x: expected the fields of a parameter, not 'y'"),
         ({"space": {"parameters": {"x": {"type": ["float"]}}}}, "x: type must be"),
         ({"goal": ["minimize"]}, "goal: must be"),
         ({"acquisition": {}}, "acquisition: must be"),
         ({"seed": 1.5}, "seed: must be an int"),
-        ({"past": 0.0}, "past must be a int"),
+        ({"past": 0.0}, "past must be of type int"),
     ],
 )
 def test_what_is_damaged_is_named(

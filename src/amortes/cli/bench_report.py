@@ -13,14 +13,14 @@ from amortes.errors import needs_extra
 @click.option(
     "--out",
     type=FOLDER,
-    help="Where to write.  [default: the folder `report` beside the first results]",
+    help="Where to write.  [default: the folder `report` next to the first results]",
 )
 @click.option("--only", metavar="SECTION", help="This section only, without the page.")
 @click.option("--figure", metavar="NAME", help="This figure only, and its numbers.")
 @click.option(
     "--anchors",
     type=FILE,
-    help="Published curves to draw beside ours.  [default: those of the α-PFN paper]",
+    help="Published curves to draw next to ours.  [default: those of the α-PFN paper]",
 )
 @click.option("--no-anchors", is_flag=True, help="Draw no published curves.")
 @click.option(

@@ -57,8 +57,8 @@ def bench() -> None:
     Examples:
       amortes bench run --suite mini --out out/mini        a miniature of the study
       amortes bench report out/mini                        its figures, tables and web page
-      amortes bench latency                                time per ask, beside BoTorch
-      amortes bench search                                 our search, beside optimize_acqf
+      amortes bench latency                                time per ask, next to BoTorch
+      amortes bench search                                 our search, next to optimize_acqf
     """
 
 
@@ -81,7 +81,7 @@ def evaluate() -> None:
       amortes evaluate alpha kernel.safetensors      acquisitions against brute force, BoTorch
       amortes evaluate figure kernel.safetensors -o out/figure.png
       amortes evaluate bo kernel.safetensors         optimisation of functions of its prior
-      amortes evaluate prior kernel-real kernel.safetensors        real runs, beside a baseline
+      amortes evaluate prior kernel-real kernel.safetensors        real runs, next to a baseline
 
     What the oracles found for the priors paper and robust is part of the package (for alpha: in
     1-D and 2-D); the rest is computed when first needed (minutes) and kept in a cache.

@@ -66,7 +66,7 @@ REFRESH = 0.25  # seconds between pictures of what is running
         help="Past results to begin with: a CSV file with a column for each "
              "parameter and one named value, such as trials.csv of another run.")  # fmt: skip
 @option("--retry-failed", is_flag=True,
-        help="Evaluate what failed in earlier calls again, once its cause is mended; "
+        help="Evaluate what failed in earlier calls again, once its cause is fixed; "
              "else failures are avoided.")  # fmt: skip
 @option("--acquisition", type=click.Choice(ACQUISITIONS), default="auto", help="How to choose.")
 @option("--seed", type=NATURAL, default=0)
@@ -158,9 +158,10 @@ def optimize(
             },
         )
         if unused := plan.template.unused:
+            names = ", ".join(f"{{{name}}}" for name in unused)
             ERR.print(
-                f"[yellow]Note:[/] {', '.join(unused)} in no argument; the command is to read "
-                f"${variable(unused[0])} or config.json in its folder."
+                f"[yellow]Note:[/] the command has no {names}; it should read "
+                f"${variable(unused[0])}, or config.json in its folder."
             )
         run = CommandRun(optimizer, files, plan, retry_failed=retry_failed)
         with StopRequest() as stop:
@@ -172,7 +173,7 @@ def optimize(
             if not as_json:
                 _say(f"Wrote {files.plot} and {files.csv}")
     if stop.requested:
-        ERR.print(f"Stopped {counted(stopped, 'trial')} under way, to be evaluated again.")
+        ERR.print(f"Stopped with {counted(stopped, 'trial')} running, to be evaluated again.")
         raise KeyboardInterrupt
     if not any(trial.status == "done" for trial in run.own):
         raise click.exceptions.Exit(EXIT_FAILED_CHECK)
@@ -181,15 +182,15 @@ def optimize(
 def _evaluate(run: CommandRun, stop: StopRequest) -> None:
     """Go through the trials, showing them."""
     if waiting := sum(trial.status == "pending" for trial in run.own):
-        ERR.print(f"Going on; {counted(waiting, 'trial')} under way when it stopped, again.")
+        ERR.print(f"Continuing, first with {counted(waiting, 'trial')} that had not finished.")
     elif run.complete:
         ERR.print(
             f"The run is complete with {counted(run.count, 'trial')}; a larger --trials extends it."
         )
     elif run.count:
-        ERR.print(f"Going on after {counted(run.count, 'trial')}.")
+        ERR.print(f"Continuing after {counted(run.count, 'trial')}.")
     elif past := run.optimizer.past:
-        ERR.print(f"Beginning with {counted(past, 'past result')}.")
+        ERR.print(f"Starting from {counted(past, 'past result')}.")
 
     def picture() -> Any:
         seconds = {number: process.seconds for number, process in run.running.items()}
@@ -234,7 +235,9 @@ def _conclude(run: CommandRun, optimizer: Optimizer, *, as_json: bool) -> None:
             if line := last_line(run.folder.trial(last.number) / STDERR):
                 ERR.print(line, markup=False, soft_wrap=True)
             ERR.print(f"Its outputs are in {run.folder.trial(last.number)}.", soft_wrap=True)
-            ERR.print("Once mended, the same command with --retry-failed tries them again.")
+            ERR.print(
+                "Once that is fixed, add --retry-failed to the same command to try them again."
+            )
         return
     _say(f"best observed     {number(best.value)}   {_arguments(best.config)}")
     interval = f"{number(recommended.lower)} and {number(recommended.upper)}"

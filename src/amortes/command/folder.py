@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from amortes.errors import ConfigError, FileError
-from amortes.files import atomic_path, locked, read_json, write_json, write_text
+from amortes.files import atomic_path, locked, make_folder, read_json, write_json, write_text
 from amortes.optimiser.insight import Goal
 from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.space import Space
@@ -41,7 +41,7 @@ class RunFolder:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other processes from working in this folder at the same time."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path)
         with locked(self.path, "`amortes optimize`"):
             yield
 

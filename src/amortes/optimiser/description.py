@@ -53,6 +53,13 @@ def describe(
 
 def parsed(description: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of the `Space` that is described; anything else is a `ConfigError`."""
+    if not isinstance(description, Mapping) or not isinstance(
+        description.get("parameters"), Mapping
+    ):
+        raise ConfigError(
+            f"space: not the description of a space: expected an object with `parameters`, which "
+            f"maps names to the fields of each, not {shown(description)}."
+        )
     try:
         parameters = {k: _entry(k, p) for k, p in description["parameters"].items()}
         conditions = {

@@ -169,7 +169,7 @@ class Optimizer(Insight):
     def withdraw(self, trial: Trial | Mapping[str, Any]) -> None:
         """Take a trial back, pending or told, as if it had never been.
 
-        For a worker that is gone, a failure whose cause is mended, or a mistyped result: withdraw
+        For a worker that is gone, a failure whose cause is fixed, or a mistyped result: withdraw
         the trial, then tell its config. A config counts as the pending trial of that config or, if
         there is none, as the last one told.
         """

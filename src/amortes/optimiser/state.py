@@ -35,7 +35,7 @@ def check_state(state: Any) -> dict[str, Any]:
     for field, kind in TYPES.items():
         if type(state[field]) is not kind:
             raise FileError(
-                f"the state is damaged: {field} must be a {kind.__name__}, "
+                f"the state is damaged: {field} must be of type {kind.__name__}, "
                 f"not {shown(state[field])}."
             )
     return dict(state)

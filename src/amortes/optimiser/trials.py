@@ -253,7 +253,7 @@ class Ledger:
             told = getattr(trial, field)
             if outcome.status != trial.status or getattr(outcome, field) != told:
                 raise DataError(
-                    f"{field}: {shown(told)} is none of a trial that is {trial.status}."
+                    f"{field}: a trial that is {trial.status} cannot have {shown(told)}."
                 )
         config = self.space.from_json(trial.config)
         self.trials.append(Trial(number, config, **vars(outcome)))
@@ -278,7 +278,7 @@ def copied(value: Any) -> Any:
 def _text(reason: Any) -> str | None:
     """A reason as text; that of an exception is its type and message."""
     if isinstance(reason, BaseException):
-        return f"{type(reason).__name__}: {reason}"
+        return f"{type(reason).__name__}: {reason}".removesuffix(": ")
     if not isinstance(reason, str | None):
         raise DataError(f"reason: must be text or an exception, not {shown(reason)}.")
     return reason

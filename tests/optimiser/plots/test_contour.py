@@ -6,6 +6,10 @@ from matplotlib.collections import QuadMesh
 
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import Categorical, Float, Optimizer
+from amortes.optimiser.plots.contour import _bar_ticks
+from amortes.optimiser.plots.picture import Picture
+from amortes.optimiser.plots.style import STYLES
+from amortes.optimiser.plots.values import ValueScale
 
 
 def test_cells_are_what_the_model_expects(opt: Optimizer) -> None:
@@ -56,9 +60,32 @@ def test_results_far_off_are_marked_and_cut_off(network: KernelNetwork) -> None:
     assert figure.axes[0].collections[0].extend in ("max", "both")  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("high", "there"),
+    [
+        (8.0, ["0.2", "0.5", "1", "2", "5"]),
+        (80.0, [r"$\mathdefault{10^{0}}$", r"$\mathdefault{10^{1}}$"]),
+    ],
+)
+def test_colours_over_few_decades_have_several_labels(high: float, there: list[str]) -> None:
+    scale = ValueScale(0.15, high, log=True, maximise=False)
+    picture = Picture(4.0, 3.0, STYLES["light"])
+    ax = picture.subplots()
+    drawn = ax.pcolormesh([[0.15, high]], norm=scale.norm())
+    bar = picture.colour_bar(drawn, ax, **_bar_ticks(scale))
+    picture.draw_without_rendering()
+    inside = [t for t in bar.ax.get_yticklabels() if 0.15 <= t.get_position()[1] <= high]
+    assert [t.get_text() for t in inside][: len(there)] == there
+
+
 @pytest.mark.parametrize("values", [[1.0] * 4, [1.0, 2.0, 1e30, 3.0], [1e-6, 1e-3, 1.0, 1e3]])
 def test_any_values(network: KernelNetwork, values: list[float]) -> None:
     opt = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, network=network)
     for value in values:
         opt.tell(opt.ask(), value)
-    opt.plot.contour("x", "y").savefig(io.BytesIO(), format="png", dpi=40)
+    figure = opt.plot.contour("x", "y")
+    figure.savefig(io.BytesIO(), format="png", dpi=40)
+    for bar in figure.axes[2:]:
+        low, high = bar.get_ylim()
+        ticks = [t for t in bar.get_yticklabels() if low <= t.get_position()[1] <= high]
+        assert len({t.get_text() for t in ticks}) >= 2

@@ -42,4 +42,10 @@ def test_extreme_ranges_names_and_values(
     opt = Optimizer(space, network=network, acquisition="logei")
     for i in range(5):
         opt.tell(opt.ask(), size * (i % 3))
-    opt.plot().savefig(io.BytesIO(), format="png", dpi=40)
+    figure = opt.plot()
+    figure.savefig(io.BytesIO(), format="png", dpi=40)
+    first, *slices = figure.axes
+    assert len(slices) == len(space)
+    low, high = first.get_ylim()
+    assert low < 0.0 < 2.0 * size < high  # every result is on the axis
+    assert all(len({t.get_text() for t in ax.get_xticklabels()}) >= 2 for ax in slices)

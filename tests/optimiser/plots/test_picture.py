@@ -1,7 +1,7 @@
 import pytest
 from matplotlib.lines import Line2D
 
-from amortes.optimiser.plots.picture import Picture, label
+from amortes.optimiser.plots.picture import Picture, label, labels
 from amortes.optimiser.plots.style import STYLES
 
 
@@ -52,3 +52,15 @@ def test_labels() -> None:
     assert len(long) == 30
     assert long.startswith("one")
     assert long.endswith("two")
+    assert label("") == '""'
+
+
+def test_labels_of_several_values_differ() -> None:
+    assert labels(["relu", 3, "$x$"], 5) == ["relu", "3", r"\$x\$"]
+    numbered = [f"option number {i} with a long label" for i in (1, 10, 11)]
+    assert labels(numbered, 16) == ["…1…", "…10…", "…11…"]
+    assert labels(["a_long_name_of_x_in_metres", "a_long_name_of_y_in_metres"], 12) == [
+        "…x…",
+        "…y…",
+    ]
+    assert labels(["a rate of 1 in all", "a rate of 12 in all"], 8) == ["…1…", "…12…"]

@@ -6,7 +6,7 @@ import pytest
 
 from amortes.errors import ConfigError, DataError
 from amortes.nets.kernel import KernelNetwork
-from amortes.optimiser import Float, Optimizer, minimize
+from amortes.optimiser import Categorical, Float, Optimizer, minimize
 from amortes.optimiser.plots.style import STYLES
 
 KINDS = ("convergence", "slices", "importance", "parallel", "gain")
@@ -40,6 +40,19 @@ def test_names_and_styles_are_checked(opt: Optimizer) -> None:
     for kind in KINDS:
         with pytest.raises(ConfigError, match="style"):
             getattr(opt.plot, kind)(style=wrong)
+
+
+def test_a_parameter_outside_the_recommended_config_is_named(network: KernelNetwork) -> None:
+    opt = Optimizer({"m": Categorical({"a": {"p": Float(0, 1)}, "b": {}})}, network=network)
+    for p in (0.2, 0.4, 0.6):
+        opt.tell({"m": "a", "p": p}, 1.0 + p)
+        opt.tell({"m": "b"}, 0.0)
+    with pytest.raises(DataError, match="p is not part of the recommended config"):
+        opt.plot.contour("m", "p")
+
+
+def test_its_repr_names_the_figures(opt: Optimizer) -> None:
+    assert all(kind in repr(opt.plot) for kind in (*KINDS, "contour"))
 
 
 def test_what_needs_a_model(network: KernelNetwork) -> None:

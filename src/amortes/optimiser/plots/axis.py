@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 from amortes.optimiser.choices import Choices, identity
 from amortes.optimiser.numeric import Int, Numeric
 from amortes.optimiser.parameter import Parameter
-from amortes.optimiser.plots.picture import label
+from amortes.optimiser.plots.picture import label, labels
 
 GRID = 80
 """Values of a numeric parameter that are predicted."""
@@ -89,11 +89,11 @@ class ParameterAxis:
         """Places and labels of ticks, and places of minor ones."""
         if isinstance(self.parameter, Numeric):
             values, minor = numeric_ticks(self.parameter)
-            labels = tick_labels(values, log=self.parameter.log)
+            texts = tick_labels(values, log=self.parameter.log)
         else:
             values, minor = list(self.shown), []
-            labels = [label(value, 16) for value in values]
-        return [self.place(v) for v in values], labels, [self.place(v) for v in minor]
+            texts = labels(values, 16)
+        return [self.place(v) for v in values], texts, [self.place(v) for v in minor]
 
     def apply(self, ax: Axes, *, width: float, vertical: bool = False) -> None:
         """Make this the horizontal (or vertical) axis of axes that are so many inches wide."""

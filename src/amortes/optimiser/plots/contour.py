@@ -7,7 +7,14 @@ from matplotlib import colormaps
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator
+from matplotlib.ticker import (
+    Formatter,
+    LogFormatterSciNotation,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    StrMethodFormatter,
+)
 
 from amortes.optimiser.plots.axis import ParameterAxis, cell_edges
 from amortes.optimiser.plots.picture import Picture
@@ -58,9 +65,8 @@ def draw_contour(view: View, x: str, y: str) -> Picture:
         Z = np.ma.masked_array(Z, unused)
         cut = bool((found < scale.low).any()), bool((found > scale.high).any())
         drawn = _surface(ax, axes, where, Z, scale, cmap=cmap, extend=EXTEND[cut])
-        ticks = LogLocator(numticks=8) if scale.log else None
-        written = LogFormatterSciNotation() if scale.log else None
-        picture.colour_bar(drawn, ax, shrink=0.95, pad=0.02, ticks=ticks, format=written)
+        bar = picture.colour_bar(drawn, ax, shrink=0.95, pad=0.02, **_bar_ticks(scale))
+        bar.minorformatter = NullFormatter()
         ax.set_title(title, loc="left", fontsize="medium")
         if not allowed.all():
             shade = ax.contourf(*where, ~allowed, [0.5, 1.5], colors="none", hatches=["////"])
@@ -113,6 +119,15 @@ def _levels(scale: ValueScale) -> Any:
     if scale.log:
         return np.geomspace(scale.low, scale.high, BANDS)
     return MaxNLocator(nbins=BANDS).tick_values(scale.low, scale.high)
+
+
+def _bar_ticks(scale: ValueScale) -> dict[str, Any]:
+    """Ticks of a bar of colours; also at 2 and 5 times the powers of ten if there are few."""
+    if not scale.log:
+        return {}
+    few = scale.high < 100.0 * scale.low
+    written: Formatter = StrMethodFormatter("{x:g}") if few else LogFormatterSciNotation()
+    return {"ticks": LogLocator(subs=(1, 2, 5) if few else (1,), numticks=8), "format": written}
 
 
 def _marks(ax: Axes, view: View, x: ParameterAxis, y: ParameterAxis) -> list[Artist]:

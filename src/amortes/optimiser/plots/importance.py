@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from amortes.optimiser.plots.picture import Picture, label
+from amortes.optimiser.plots.picture import Picture, labels
 from amortes.optimiser.plots.style import Style, dress
 
 MOST = 30
@@ -13,7 +13,7 @@ def draw_importance(shares: Mapping[str, float], style: Style) -> Picture:
     """The figure; shares are largest first."""
     shown = dict(list(shares.items())[:MOST])
     left = len(shares) - len(shown)
-    names = [label(name) for name in shown] + [f"{left} others"] * (left > 0)
+    names = labels(list(shown)) + [f"{left} others"] * (left > 0)
     sizes = [*shown.values()] + [sum(list(shares.values())[MOST:])] * (left > 0)
     picture = Picture(6.5, 0.9 + 0.32 * len(names), style)
     ax = picture.subplots()

@@ -15,7 +15,7 @@ from matplotlib.patheffects import withStroke
 from amortes.optimiser.choices import Choices
 from amortes.optimiser.parameter import Parameter
 from amortes.optimiser.plots.axis import ParameterAxis
-from amortes.optimiser.plots.picture import Picture, label
+from amortes.optimiser.plots.picture import Picture, labels
 from amortes.optimiser.plots.style import STYLES, dress
 from amortes.optimiser.plots.view import View
 from amortes.optimiser.trials import Trial
@@ -94,9 +94,9 @@ def _label_axes(ax: Axes, axes: Sequence[ParameterAxis], view: View) -> None:
     """Names below, and values beside a vertical line for each parameter."""
     for i, axis in enumerate(axes):
         ax.axvline(i, color=view.style.text, lw=0.8, zorder=1)
-        places, labels, _ = axis.ticks()
+        places, ticks, _ = axis.ticks()
         every = max(1, -(-len(places) // TICKS))
-        texts = list(zip(places, labels, strict=True))[::every]
+        texts = list(zip(places, ticks, strict=True))[::every]
         for place, text in texts + [(UNUSED, "unused")] * (axis.name in view.space.conditions):
             ax.text(
                 i + 0.04,
@@ -111,7 +111,7 @@ def _label_axes(ax: Axes, axes: Sequence[ParameterAxis], view: View) -> None:
     crowded = max(len(axis.name) for axis in axes) * len(axes) > 85
     ax.set_xticks(
         range(len(axes)),
-        [label(axis.name, 24) for axis in axes],
+        labels([axis.name for axis in axes], 24),
         rotation=30 if crowded else 0,
         ha="right" if crowded else "center",
     )

@@ -1,6 +1,8 @@
 """A figure that notebooks show, with its legend above the axes."""
 
 import io
+import itertools
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -73,8 +75,36 @@ def label(value: Any, most: int = 30) -> str:
 
     Dollar signs begin no formula.
     """
-    text = "".join(c if c.isprintable() else " " for c in printable(str(value)))
+    text = _line(value) or '""'
     if len(text) > most:
         tail = most // 3
         text = f"{text[: most - tail - 1]}…{text[len(text) - tail :]}"
     return text.replace("$", r"\$")
+
+
+def labels(values: Sequence[Any], most: int = 30) -> list[str]:
+    """The labels of several values that differ.
+
+    If cutting makes any of them equal, the words that all begin and end with are cut instead.
+    """
+    texts = [label(value, most) for value in values]
+    if len(set(texts)) == len(texts):
+        return texts
+    lines = [_line(value) for value in values]
+    start = len(_shared_words(lines))
+    rest = [line[start:][::-1] for line in lines]
+    end = len(_shared_words(rest))
+    before, after = "…" * (start > 0), "…" * (end > 0)
+    return [label(f"{before}{text[end:][::-1]}{after}", most) for text in rest]
+
+
+def _line(value: Any) -> str:
+    """The value in one line of printable characters."""
+    return "".join(c if c.isprintable() else " " for c in printable(str(value)))
+
+
+def _shared_words(texts: Sequence[str]) -> str:
+    """What all texts begin with, without the word, perhaps cut, that this ends with."""
+    columns = zip(*texts, strict=False)
+    shared = "".join(c[0] for c in itertools.takewhile(lambda c: len(set(c)) == 1, columns))
+    return re.sub(r"[^\W_]*$", "", shared)

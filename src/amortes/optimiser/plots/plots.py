@@ -3,7 +3,7 @@
 Matplotlib is imported when the first one is drawn: it takes as long as everything of ours together.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from amortes.device import on_cpu
@@ -26,6 +26,10 @@ class Plots:
 
     def __init__(self, optimizer: "Insight") -> None:
         self._optimizer = optimizer
+
+    def __repr__(self) -> str:
+        kinds = "convergence, slices, contour, importance, parallel, gain"
+        return f"Plots of a run: call it for one page, or one of its methods {kinds}"
 
     @on_cpu()
     @single_thread()
@@ -53,7 +57,7 @@ class Plots:
         from amortes.optimiser.plots.slices import draw_slices
 
         view = self._view(style, model=True)
-        return draw_slices(view, self._known(names, view.names))
+        return draw_slices(view, self._known(names, view.names, view.space.free))
 
     @on_cpu()
     @single_thread()
@@ -62,7 +66,7 @@ class Plots:
         from amortes.optimiser.plots.contour import draw_contour
 
         view = self._view(style, model=True)
-        self._known((x, y), view.names)
+        self._known((x, y), view.names, view.space.free)
         if x == y:
             raise DataError(f"contour: needs two different parameters, not {x!r} twice.")
         return draw_contour(view, x, y)
@@ -83,7 +87,8 @@ class Plots:
         view = self._view(style, model=False)
         if not view.done:
             raise DataError("there is no result to draw yet; tell one first.")
-        return draw_parallel(view, self._known(names, list(view.space.free)))
+        there = list(view.space.free)
+        return draw_parallel(view, self._known(names, there, there))
 
     @on_cpu()
     def gain(self, *, most: int = 40, style: "StyleName" = "light") -> "Picture":
@@ -125,10 +130,15 @@ class Plots:
             )
 
     @staticmethod
-    def _known(names: Sequence[str], there: list[str]) -> list[str]:
+    def _known(names: Sequence[str], there: list[str], free: Collection[str]) -> list[str]:
         """The parameters that are asked for, or all; a `DataError` if there are no such."""
         for name in names:
             if name not in there:
+                if name in free:
+                    raise DataError(
+                        f"{name} is not part of the recommended config, through which slices and "
+                        f"contours are drawn; use {', '.join(there)}."
+                    )
                 raise DataError(
                     f"no parameter {shown(name)} to draw; there are {', '.join(there)}."
                 )
