@@ -53,7 +53,7 @@ def test_a_network_that_cannot_tell_noise_has_nothing_else_left_where_it_has_see
     known = fitted.noise_share
     monkeypatch.setattr(network, "noise_sd", lambda state: None)
     assert fitted.noise_share is None
-    assert _noise(fitted) == pytest.approx(known, rel=0.1)
+    assert _noise(fitted) == pytest.approx(known, rel=0.15)
 
 
 def test_penalties_that_dwarf_the_rest(network: KernelNetwork) -> None:

@@ -295,7 +295,8 @@ def test_ranges_that_change(make: Make) -> None:
         return (trial.suggest_float("x", -1, 2) - 1.7) ** 2 + trial.suggest_float("y", 0, 1)
 
     study.optimize(wider, n_trials=20)
-    assert abs(study.trials[-1].params["x"] - 1.7) < 0.3
+    # Once the optimum is known, single suggestions explore.
+    assert min(abs(trial.params["x"] - 1.7) for trial in study.trials[-5:]) < 0.3
 
 
 def test_any_sampler_may_take_the_rest(make: Make) -> None:
