@@ -71,10 +71,10 @@ class Fitted:
         self.units = units or Units.of(self.y, maximise=maximise)
         self.told: tuple[Tensor | None, Tensor | None] | None = None  # the optimum, user's units
         self._hint: Hint | None = None  # the same for the network
-        # Also when the caller is in inference mode: a later call may want gradients.
-        if state is not None:
+        if state is not None:  # somebody has conditioned the network on this already
             self._state = state
             return
+        # Also when the caller is in inference mode: a later call may want gradients.
         with torch.inference_mode(False), torch.no_grad():
             pending = None if X_pending is None else X_pending[None]
             z = self.units.to_network(self.y)
@@ -351,6 +351,12 @@ def _check_points(X: Tensor, name: str, d: int | None = None) -> None:
             f"{name} must be in the unit cube, but rows {rows[:10]} are not (or are NaN): values "
             f"from {float(low):g} to {float(high):g}. Rescale each column by its bounds."
         )
+
+
+def checked_points(X: Tensor, name: str) -> Tensor:
+    """The points X, `n x d`, in the cube to the last digit; a DataError if they are outside."""
+    _check_points(X, name)
+    return _inside(X)
 
 
 def _pending(X: Tensor | None, d: int) -> Tensor | None:

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from amortes.acquisition.fitted import Fitted
+from amortes.acquisition.fitted import Fitted, checked_points
 from amortes.acquisition.units import Units
 from amortes.nets.base import Network
 
@@ -41,6 +41,7 @@ def fit_warped(network: Network[Any], X: Tensor, y: Tensor, *, maximise: bool) -
     plain = Units.of(y, maximise=maximise)
     if len(y) < LEAST_POINTS or float(plain.to_network(y).std()) == 0.0 or not network.has_evidence:
         return Fitted(network, X, y, maximise=maximise)
+    X = checked_points(X, "X")
     choices = [plain.with_power(power, y) for power in POWERS]
     # Powers of outliers may overflow.
     choices = [units for units in choices if bool(units.to_network(y).isfinite().all())]
@@ -53,15 +54,16 @@ def fit_warped(network: Network[Any], X: Tensor, y: Tensor, *, maximise: bool) -
         state, choice = network.condition_likeliest(X[None], Z[None], slopes[None])
     best = int(choice)
     fitted = Fitted(network, X, y, maximise=maximise, units=choices[best], state=state)
-    tried = {best: fitted}
-    for _ in range(ROUNDS):
+    tried: dict[int, tuple[float, Fitted]] = {}
+    for _ in range(1 + ROUNDS):
         evidence = fitted.evidence_of(Z) + slopes.sum(-1)
-        better = int(evidence.argmax())
-        if better in tried or float(evidence[better]) < float(evidence[best]) + WORTH:
+        tried[best] = float(evidence[best]), fitted
+        leader = max(value for value, _ in tried.values())
+        best = int(evidence.argmax())
+        if best in tried or float(evidence[best]) < leader + WORTH:
             break
-        best = better
-        fitted = tried[best] = Fitted(network, X, y, maximise=maximise, units=choices[best])
-    return fitted
+        fitted = Fitted(network, X, y, maximise=maximise, units=choices[best])
+    return max(tried.values(), key=lambda pair: pair[0])[1]
 
 
 def _log_prior(units: Units) -> float:
