@@ -342,15 +342,3 @@ def test_noise_is_in_the_units_of_the_user(network: KernelNetwork) -> None:
     # Also where it is little next to the values.
     far = Fitted(network, X, 1e6 + y)
     assert far.noise_sd == pytest.approx(share * float(y.std()), rel=1e-3)
-
-
-def test_evidence_of_other_values_is_that_of_fits_to_them(network: KernelNetwork) -> None:
-    X, y = data(2, 12)
-    fitted = Fitted(network, X, y)
-    z = fitted.units.to_network(y)
-    found = fitted.evidence_of(torch.stack([z, 1.03 * z]))
-    assert fitted.log_evidence is not None
-    constant = 12 * math.log(float(y.std()))
-    assert float(found[0]) == pytest.approx(fitted.log_evidence + constant)
-    direct = network.log_evidence(network.condition(X[None], 1.03 * z[None]))
-    assert float(found[1]) == pytest.approx(float(direct), abs=0.3)

@@ -135,22 +135,3 @@ def test_points_outside_the_cube_are_refused() -> None:
     X = torch.linspace(0.0, 1.5, 6, dtype=torch.float64)[:, None]
     with pytest.raises(DataError, match="X must be in the unit cube"):
         fit_warped(as_network(None), X, X[:, 0].exp(), maximise=True)
-
-
-def test_the_best_of_the_powers_that_were_fitted_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    X = torch.linspace(0.0, 1.0, 6, dtype=torch.float64)[:, None]
-    fitted, told = [], iter((0.0, -5.0, -9.0, -9.0))
-
-    def evidence(self: Fitted, Z: Tensor) -> Tensor:
-        # Each fit finds itself worse than the first, and the next power much better.
-        fitted.append(self)
-        values = torch.full((len(Z),), -1e3, dtype=torch.float64)
-        own = (Z - self.units.to_network(self.y)).abs().sum(-1).argmin()
-        values[own], values[(own + 1) % len(Z)] = next(told), 1e3
-        return values
-
-    monkeypatch.setattr(Fitted, "evidence_of", evidence)
-    monkeypatch.setattr(Units, "log_slope", lambda self, y: torch.zeros_like(y))
-    kept = fit_warped(as_network(None), X, X[:, 0].exp(), maximise=True)
-    assert len(fitted) > 1
-    assert kept is fitted[0]

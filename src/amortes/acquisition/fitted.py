@@ -185,14 +185,6 @@ class Fitted:
         density = float(self.network.log_evidence(self._state))
         return density + float(self.units.log_slope(self.y).sum())
 
-    def evidence_of(self, Z: Tensor) -> Tensor:
-        """Log densities of other values at the same points in the network's units, `m x n`: `m`.
-
-        By importance weights, from the hyperparameters of this fit.
-        """
-        with torch.no_grad():
-            return self.network.log_evidence(self._state, Z[None])[0]
-
     def rough_moments(self, Xq: Tensor) -> tuple[Tensor, Tensor] | None:
         """Roughly the mean and standard deviation of z without noise.
 
@@ -242,6 +234,13 @@ class Fitted:
         if name == "ucb":
             check_beta(beta)
             return self._latent(Xq).upper_confidence_bound(beta)
+        if best is None and self._hint is None:
+            _check_points(Xq, "Xq", self.d)
+            value = self.network.log_expected_improvement(
+                self._state, Xq[None], self.best_points(1)
+            )
+            if value is not None:
+                return value[0].exp() if name == "ei" else value[0]
         gained = self._improvement(Xq, best)
         zero = torch.zeros((), dtype=torch.float64)
         if name == "ei":

@@ -7,10 +7,9 @@ evidence of the data, all hyperparameters considered, with the Jacobian of T:
 
     log p(y | λ) = log p(T(y)) + sum log dT/dy.
 
-The marginal likelihood of independent values gives a first λ. The fit to it tells the evidence of
-all other λ by importance weights, E[p(T'(y) | θ) / p(T(y) | θ)] over its hyperparameters θ; the
-best is fitted, until none is better. HEBO (Cowen-Rivers et al., JAIR 2022) takes the λ of
-independent values; that of the evidence predicts better: docs/log.md, 2026-11-18.
+The network compares all λ as it infers hyperparameters (`Network.condition_likeliest`), beginning
+with the one by which independent values would be likeliest. HEBO (Cowen-Rivers et al., JAIR 2022)
+takes that one; the λ of the evidence predicts better: docs/log.md, 2026-11-18.
 """
 
 from typing import Any
@@ -27,10 +26,6 @@ LEAST_POINTS = 4
 """Results below which there is nothing to choose by."""
 SPREAD = 0.75
 """Standard deviation of the prior of λ, about 1."""
-ROUNDS = 3
-"""Fits after the first, at most."""
-WORTH = 0.5
-"""Nats that make another fit worth while."""
 
 
 def fit_warped(network: Network[Any], X: Tensor, y: Tensor, *, maximise: bool) -> Fitted:
@@ -52,18 +47,7 @@ def fit_warped(network: Network[Any], X: Tensor, y: Tensor, *, maximise: bool) -
     choices, Z, slopes = [choices[i] for i in order], Z[order], slopes[order]
     with torch.no_grad():
         state, choice = network.condition_likeliest(X[None], Z[None], slopes[None])
-    best = int(choice)
-    fitted = Fitted(network, X, y, maximise=maximise, units=choices[best], state=state)
-    tried: dict[int, tuple[float, Fitted]] = {}
-    for _ in range(1 + ROUNDS):
-        evidence = fitted.evidence_of(Z) + slopes.sum(-1)
-        tried[best] = float(evidence[best]), fitted
-        leader = max(value for value, _ in tried.values())
-        best = int(evidence.argmax())
-        if best in tried or float(evidence[best]) < leader + WORTH:
-            break
-        fitted = Fitted(network, X, y, maximise=maximise, units=choices[best])
-    return max(tried.values(), key=lambda pair: pair[0])[1]
+    return Fitted(network, X, y, maximise=maximise, units=choices[int(choice)], state=state)
 
 
 def _log_prior(units: Units) -> float:

@@ -97,6 +97,10 @@ class Network(nn.Module, ABC, Generic[State]):
         """Distribution of f(Xq) - f(x), x `b x d`: batch shape `b x q`."""
         return None
 
+    def log_expected_improvement(self, state: State, Xq: Tensor, x: Tensor) -> Tensor | None:
+        """log E max(f(Xq) - f(x), 0), x `b x d`: `b x q`, if it is faster than `improvement`."""
+        return None
+
     def correlation(self, state: State, Xq: Tensor, *, noise: bool) -> Tensor | None:
         """Correlations of f (or y, with noise) at the q points of each batch: `b x q x q`.
 
@@ -122,15 +126,15 @@ class Network(nn.Module, ABC, Generic[State]):
     def condition_likeliest(
         self, X: Tensor, Y: Tensor, bonus: Tensor, X_pending: Tensor | None = None
     ) -> tuple[State, Tensor]:
-        """`condition` on that of m alternatives Y, `b x m x n`, with the best evidence, roughly.
+        """`condition` on that of m alternatives Y, `b x m x n`, with the best evidence.
 
         `bonus`, `b x m x n`, what each result adds to the evidence of each alternative, is counted
         with it; the alternative that seems best so far comes first. Also returns which it is, `b`.
         """
         raise NotImplementedError
 
-    def log_evidence(self, state: State, Y: Tensor | None = None) -> Tensor:
-        """Log density of the data, `b`, or of other values Y, `b x m x n`, instead: `b x m`."""
+    def log_evidence(self, state: State) -> Tensor:
+        """Log density of the data: `b`."""
         raise NotImplementedError
 
     def inference_loss(

@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 from scipy import stats
@@ -91,12 +92,12 @@ def test_the_gap_falls_along_its_gradient() -> None:
     def density() -> Tensor:
         with torch.no_grad():
             values = [
-                HyperPosterior(model, task.X, y).log_density(
-                    to_posterior_order(model, mean, 3)[:, None]
+                HyperPosterior(model, task.X.numpy(), y.numpy()).log_density(
+                    to_posterior_order(model, mean, 3)[:, None].numpy()
                 )[:, 0]
                 for (_, model), (mean, _) in zip(PRIOR.models, network(task.X, y), strict=True)
             ]
-        return torch.stack(values)  # models x b
+        return torch.tensor(np.stack(values))  # models x b
 
     before = density()
     ends = find_ends(network, task, y)
@@ -113,14 +114,15 @@ def test_the_gap_falls_along_its_gradient() -> None:
 
 def find_ends(network: Encoder, task: TaskBatch, y: Tensor) -> Tensor:
     with torch.no_grad():
-        return torch.stack(
-            [
-                find_modes(
-                    HyperPosterior(model, task.X, y), to_posterior_order(model, mean, 3), STEPS
-                ).value
-                for (_, model), (mean, _) in zip(PRIOR.models, network(task.X, y), strict=True)
-            ]
-        )
+        values = [
+            find_modes(
+                HyperPosterior(model, task.X.numpy(), y.numpy()),
+                to_posterior_order(model, mean, 3).numpy(),
+                STEPS,
+            ).value
+            for (_, model), (mean, _) in zip(PRIOR.models, network(task.X, y), strict=True)
+        ]
+        return torch.tensor(np.stack(values))
 
 
 def test_one_observation_has_a_loss() -> None:

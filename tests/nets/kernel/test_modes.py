@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -12,13 +13,13 @@ from amortes.random import generator
 
 
 def test_climbs_end_at_the_mode(task: TaskBatch, monkeypatch: pytest.MonkeyPatch) -> None:
-    posterior = HyperPosterior(PRIORS["robust"], task.X, task.y)
-    start = task.X.new_zeros(3, 4)
+    posterior = HyperPosterior(PRIORS["robust"], task.X.numpy(), task.y.numpy())
+    start = np.zeros((3, 4))
     z, *_ = find_modes(posterior, start, steps=30)
-    assert posterior.derivatives(z)[1].norm(dim=-1).max() < STEEP
+    assert np.linalg.norm(posterior.derivatives(z)[1], axis=-1).max() < STEEP
     monkeypatch.setattr("amortes.nets.kernel.modes.STEEP", 1e-4)
     z, *_ = find_modes(posterior, start, steps=100)
-    assert posterior.derivatives(z)[1].norm(dim=-1).max() < 1e-4
+    assert np.linalg.norm(posterior.derivatives(z)[1], axis=-1).max() < 1e-4
 
 
 def branin(n: int) -> tuple[Tensor, Tensor]:
@@ -34,21 +35,21 @@ def branin(n: int) -> tuple[Tensor, Tensor]:
 def test_the_mode_is_found_without_noise(n: int) -> None:
     # From z = 0, a noise sd of 0.05, ten steps get to 0.0003 at best.
     X, y = branin(n)
-    posterior = HyperPosterior(PRIORS["robust"], X, y)
-    z, *_ = find_modes(posterior, X.new_zeros(1, 4), steps=30)
-    gradient = posterior.derivatives(z)[1].where(z.abs() < FURTHEST, 0.0)  # held there
-    assert float(gradient.norm()) < 1.0
+    posterior = HyperPosterior(PRIORS["robust"], X.numpy(), y.numpy())
+    z, *_ = find_modes(posterior, np.zeros((1, 4)), steps=30)
+    gradient = np.where(np.abs(z) < FURTHEST, posterior.derivatives(z)[1], 0.0)  # held there
+    assert np.linalg.norm(gradient) < 1.0
 
 
 def test_climbs_without_hope_end_early_and_the_best_does_not_change() -> None:
     X, y = branin(40)
-    posterior = HyperPosterior(PRIORS["robust"], X, y)
-    starts = torch.tensor([[0.0, 0.0, 0.0, 0.0], [3.0, 3.0, 0.0, 4.0]], dtype=torch.float64)
-    both = posterior.rows(torch.tensor([0, 0]))
+    posterior = HyperPosterior(PRIORS["robust"], X.numpy(), y.numpy())
+    starts = np.array([[0.0, 0.0, 0.0, 0.0], [3.0, 3.0, 0.0, 4.0]])
+    both = posterior.rows(np.array([0, 0]))
     alone = find_modes(both, starts, steps=30)
     rivals = find_modes(both, starts, steps=30, rivals=2)
     assert float(rivals.value.max()) == pytest.approx(float(alone.value.max()))
     worse = int(rivals.value.argmin())
     assert float(rivals.value[worse]) <= float(alone.value[worse]) + 1e-9
     near = alone.value > alone.value.max() - NEGLIGIBLE
-    torch.testing.assert_close(rivals.value[near], alone.value[near])
+    np.testing.assert_allclose(rivals.value[near], alone.value[near])

@@ -84,20 +84,6 @@ def test_what_it_knows_beyond_predictions(network: KernelNetwork, task: TaskBatc
     assert ((spread / exact.sd).log().abs() < 0.5).all()
 
 
-def test_evidence_of_other_values_is_that_of_a_fit_to_them(
-    network: KernelNetwork, task: TaskBatch
-) -> None:
-    config = KernelConfig(particles=ParticleConfig(count=256), encoder=None)
-    careful = KernelNetwork(config, network.prior).eval()
-    state = careful.condition(task.X, task.y)
-    others = torch.stack([task.y, 1.05 * task.y, task.y + 0.05], dim=1)  # b x m x n
-    found = careful.log_evidence(state, others)
-    assert torch.allclose(found[:, 0], careful.log_evidence(state))
-    for i in range(3):
-        direct = careful.log_evidence(careful.condition(task.X, others[:, i]))
-        assert torch.allclose(found[:, i], direct, atol=0.1)
-
-
 def test_batches_equal_single_datasets_and_states_can_be_reused(
     network: KernelNetwork, task: TaskBatch
 ) -> None:

@@ -2,21 +2,25 @@ import dataclasses
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, tensor
 
 from amortes.errors import ConfigError
+from amortes.nets.kernel import particles
 from amortes.nets.kernel.encoder import standardised
 from amortes.nets.kernel.hyper_posterior import HyperPosterior, observed_covariance
 from amortes.nets.kernel.modes import find_modes
 from amortes.nets.kernel.particles import (
+    Inferred,
     ParticleConfig,
     infer,
     infer_particles,
     normal_points,
     thin,
 )
+from amortes.nets.kernel.radial import Array
 from amortes.prior.gp import PRIORS, Marginal
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from amortes.random import generator
@@ -32,10 +36,10 @@ def test_moments_agree_with_numeric_integration() -> None:
     prior = PRIORS["robust"]
     for n in (3, 15):
         task = TaskStream(prior, 5, TaskConfig(batch_size=4, num_queries=2)).batch_of(0, 1, n)
-        posterior = HyperPosterior(prior, task.X, task.y)
+        posterior = HyperPosterior(prior, task.X.numpy(), task.y.numpy())
         side = torch.linspace(-4.5, 4.5, 61, dtype=torch.float64)
         grid = torch.cartesian_prod(side, torch.zeros(1, dtype=torch.float64), side)
-        weights = posterior.log_density(grid.expand(4, -1, -1)).softmax(-1)
+        weights = tensor(posterior.log_density(grid.expand(4, -1, -1).numpy())).softmax(-1)
         for column, name in ((0, "lengthscale"), (2, "noise_sd")):
             exact = (weights * grid[:, column]).sum(-1)
             spread = ((weights * grid[:, column].square()).sum(-1) - exact.square()).sqrt()
@@ -56,7 +60,8 @@ def test_smooth_with_noise_and_rough_without_are_both_found(seed: int) -> None:
     y = (y - y.mean()) / y.std()
     side = torch.linspace(-4.5, 4.5, 91, dtype=torch.float64)
     grid = torch.cartesian_prod(side, torch.zeros(1, dtype=torch.float64), side)
-    exact = HyperPosterior(prior, X, y).log_density(grid[None]).softmax(-1)
+    posterior = HyperPosterior(prior, X.numpy(), y.numpy())
+    exact = tensor(posterior.log_density(grid[None].numpy())).softmax(-1)
     particles = infer_particles(prior, X, y, ParticleConfig())
     noise = (particles.hyper.noise_sd.log() - prior.noise_sd.loc) / prior.noise_sd.scale
     mean, sd = _moments(noise, particles.log_weights.exp())
@@ -177,7 +182,8 @@ def test_evidence_agrees_with_numeric_integration() -> None:
     cell = math.log((float(side[1] - side[0])) ** 2 / (2 * math.pi))  # the prior is N(0, I)
     for n in (3, 15):
         task = TaskStream(prior, 5, TaskConfig(batch_size=4, num_queries=2)).batch_of(0, 1, n)
-        density = HyperPosterior(prior, task.X, task.y).log_density(grid.expand(4, -1, -1))
+        posterior = HyperPosterior(prior, task.X.numpy(), task.y.numpy())
+        density = tensor(posterior.log_density(grid.expand(4, -1, -1).numpy()))
         exact = density.logsumexp(-1) + cell
         ours = infer_particles(prior, task.X, task.y, ParticleConfig(count=256)).log_evidence
         torch.testing.assert_close(ours, exact, atol=0.05, rtol=0.0)
@@ -212,13 +218,14 @@ def by_quadrature(task: TaskBatch) -> tuple[Tensor, Tensor]:
     """Log evidence under `MIXTURE`, and the probability of a warp: `b` each."""
     (share, plain), (other, warped) = MIXTURE.models
     side = torch.linspace(-6.0, 6.0, 801, dtype=torch.float64)
-    grid = torch.zeros(801, HyperPosterior(warped, task.X, task.y).p, dtype=torch.float64)
+    X, y = task.X.numpy(), task.y.numpy()
+    posterior = HyperPosterior(warped, X, y)
+    grid = torch.zeros(801, posterior.p, dtype=torch.float64)
     grid[:, -1] = side
-    density = HyperPosterior(warped, task.X, task.y).log_density(grid.expand(len(task.X), -1, -1))
+    density = tensor(posterior.log_density(grid.expand(len(X), -1, -1).numpy()))
     cell = math.log(float(side[1] - side[0]) / math.sqrt(2 * math.pi))
     evidence = density.logsumexp(-1) + cell
-    zero = torch.zeros(len(task.X), 1, 3, dtype=torch.float64)
-    without = HyperPosterior(plain, task.X, task.y).log_density(zero)[:, 0]
+    without = tensor(HyperPosterior(plain, X, y).log_density(np.zeros((len(X), 1, 3)))[:, 0])
     both = torch.stack([without + math.log(share), evidence + math.log(other)], dim=-1)
     return both.logsumexp(-1), both.softmax(-1)[:, 1]
 
@@ -261,7 +268,7 @@ def test_climbs_begin_at_the_best_points_screened(
     begun = []
     original = find_modes
 
-    def counted(posterior: HyperPosterior, start: Tensor, limit: int, rivals: int) -> Any:
+    def counted(posterior: HyperPosterior, start: Array, limit: int, rivals: int) -> Any:
         begun.append((limit, posterior.log_density(start[:, None])[:, 0], start))
         return original(posterior, start, limit, rivals)
 
@@ -271,13 +278,14 @@ def test_climbs_begin_at_the_best_points_screened(
     y, z = standardised(prior, task.y, task.hyper)
     guess = [(z, torch.full_like(z, -4.0)) for _ in prior.models]
     infer(prior, task.X, y[:, None], torch.zeros_like(y[:, :1]), config, guess)
-    assert [limit for limit, *_ in begun] == [config.steps] * 2
-    assert [start.shape for *_, start in begun] == [(9, 5), (9, 9)]  # three starts each
-    for (_, model), (_, density, _) in zip(prior.models, begun, strict=True):
-        posterior = HyperPosterior(model, task.X, y)
-        others = normal_points(posterior.p, 64).expand(3, -1, -1)
-        best = posterior.log_density(others).amax(-1)
-        assert (density.reshape(3, 3)[:, 0] >= best - 1e-9).all()
+    ((limit, density, start),) = begun
+    assert limit == config.steps
+    assert start.shape == (3 * 2 * 3, 9)  # datasets, models, starts
+    for i, (_, model) in enumerate(prior.models):
+        posterior = HyperPosterior(prior, task.X.numpy(), y.numpy(), np.full(3, model.warped))
+        others = np.tile(normal_points(posterior.p, 64).numpy(), (3, 1, 1))
+        best = posterior.log_density(others * posterior.active[:, None]).max(-1)
+        assert (density.reshape(3, 2, 3)[:, i, 0] >= best - 1e-9).all()
 
 
 def test_the_likeliest_of_alternatives_is_inferred_from() -> None:
@@ -293,6 +301,33 @@ def test_the_likeliest_of_alternatives_is_inferred_from() -> None:
     torch.testing.assert_close(found.particles.hyper.lengthscale, alone.hyper.lengthscale)
     bonus = torch.tensor([[1e6, 0.0]] * 4, dtype=torch.float64)
     assert (infer(prior, task.X, Y, bonus, ParticleConfig()).choice == 0).all()
+
+
+def test_climbs_go_on_for_an_alternative_that_candidates_find_likelier(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    prior = PRIORS["robust"]
+    task = TaskStream(prior, 6, TaskConfig(batch_size=1, num_queries=2)).batch_of(0, 2, 20)
+    Y = torch.stack([task.y, task.y[:, torch.arange(19, -1, -1)], 1.1 * task.y], dim=1)
+    first = infer(prior, task.X, Y[:, :1], Y.new_zeros(1, 1), ParticleConfig())
+    tried, real = [], particles._weigh
+    # Each finds itself worse than the one before, and the next alternative better than all.
+    told = iter(([0.0, 5.0, -9.0], [-9.0, -5.0, 5.0], [-9.0, -9.0, -8.0]))
+
+    def weigh(climb: Any, Y: Array, choice: Any, *rest: Any) -> tuple[Inferred, Array]:
+        tried.append((int(choice[0]), climb.mode))
+        return real(climb, Y, choice, *rest)[0], np.array([next(told)])
+
+    monkeypatch.setattr(particles, "_weigh", weigh)
+    bonus = Y.new_tensor([[1e-9, 0.0, 0.0]])
+    kept = infer(prior, task.X, Y, bonus, ParticleConfig(steps=0))
+    assert [choice for choice, _ in tried] == [0, 1, 2]
+    assert kept.choice.tolist() == [0]
+    assert all((mode == tried[0][1]).all() for _, mode in tried)  # from where they had ended
+    monkeypatch.setattr(particles, "_weigh", real)
+    again = infer(prior, task.X, Y[:, [1, 0]], Y.new_zeros(1, 2), ParticleConfig())
+    assert again.choice.tolist() == [1]
+    torch.testing.assert_close(again.particles.log_evidence, first.particles.log_evidence)
 
 
 @pytest.mark.parametrize("n", [30, 60])

@@ -24,10 +24,10 @@ from torch import Tensor, nn
 from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint, Network
 from amortes.nets.distributions import GaussianMixture
-from amortes.nets.kernel.conditioning import ROUGHLY, Conditioned, Moments, condition
+from amortes.nets.kernel.conditioning import ROUGHLY, Conditioned, condition
 from amortes.nets.kernel.encoder import Encoder, EncoderConfig, propose
 from amortes.nets.kernel.gains import Gains, given_hint
-from amortes.nets.kernel.improvement import improvement
+from amortes.nets.kernel.improvement import Improvement
 from amortes.nets.kernel.large import telling, weighed_by_all
 from amortes.nets.kernel.losses import inference_loss
 from amortes.nets.kernel.particles import ParticleConfig, infer
@@ -58,7 +58,7 @@ class KernelState:
     conditioned: Conditioned
     draws: ThompsonDraws | None = None
     gains: Gains | None = None  # without the particles that hardly matter
-    incumbent: tuple[Tensor, Moments] | None = None  # the last point improved upon
+    incumbent: tuple[Tensor, Improvement] | None = None  # the last point improved upon
 
 
 class KernelNetwork(Network[KernelState]):
@@ -170,13 +170,19 @@ class KernelNetwork(Network[KernelState]):
 
     def improvement(self, state: KernelState, Xq: Tensor, x: Tensor) -> GaussianMixture:
         """See `Network.improvement`."""
-        conditioned = state.conditioned
+        mean, variance = self._over(state, x).moments(_queries(Xq))
+        log_weights = state.conditioned.particles.log_weights[:, None]
+        return GaussianMixture(log_weights, mean.mT, variance.sqrt().mT)
+
+    def log_expected_improvement(self, state: KernelState, Xq: Tensor, x: Tensor) -> Tensor:
+        """See `Network.log_expected_improvement`."""
+        return self._over(state, x).log_expected(_queries(Xq))
+
+    def _over(self, state: KernelState, x: Tensor) -> Improvement:
         if state.incumbent is None or not torch.equal(state.incumbent[0], x):
             with _kept():
-                state.incumbent = x, conditioned.moments(x[:, None])
-        mean, variance = improvement(conditioned, _queries(Xq), state.incumbent[1])
-        log_weights = conditioned.particles.log_weights[:, None]
-        return GaussianMixture(log_weights, mean.mT, variance.sqrt().mT)
+                state.incumbent = x, Improvement(state.conditioned, x)
+        return state.incumbent[1]
 
     def correlation(self, state: KernelState, Xq: Tensor, *, noise: bool) -> Tensor:
         """See `Network.correlation`; averaged over particles."""
@@ -209,21 +215,9 @@ class KernelNetwork(Network[KernelState]):
         conditioned = state.conditioned
         return (conditioned.weights * conditioned.noise_variance).sum(1).sqrt()
 
-    def log_evidence(self, state: KernelState, Y: Tensor | None = None) -> Tensor:
-        """See `Network.log_evidence`; that of other values by weights of the same particles."""
-        conditioned = state.conditioned
-        own = conditioned.particles.log_evidence
-        if Y is None:
-            return own
-        n = conditioned.num_observed
-        W = conditioned.whitener[..., :n, :n]
-
-        def square(values: Tensor) -> Tensor:  # b x m x n -> b x k x m
-            return (W @ (values - self.prior.mean.loc).mT[:, None]).square().sum(-2)
-
-        change = 0.5 * (square(conditioned.y[:, None]) - square(Y))
-        weighted = conditioned.particles.log_weights[..., None] + change
-        return own[:, None] + weighted.logsumexp(1)
+    def log_evidence(self, state: KernelState) -> Tensor:
+        """See `Network.log_evidence`."""
+        return state.conditioned.particles.log_evidence
 
     def _draws(self, state: KernelState) -> ThompsonDraws:
         if state.draws is None:

@@ -15,21 +15,24 @@
 No Markov chain, no random numbers: milliseconds.
 """
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.special import logsumexp
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from amortes.errors import ConfigError, require_least
 from amortes.nets.kernel.encoder import to_posterior_order
-from amortes.nets.kernel.hyper_posterior import HyperPosterior
+from amortes.nets.kernel.hyper_posterior import HyperPosterior, hyperparameters
 from amortes.nets.kernel.modes import NEGLIGIBLE, find_modes
+from amortes.nets.kernel.radial import Array
 from amortes.prior.gp import GPPrior, Hyperparameters
 
 # Where climbs begin: z of all lengthscales, of the noise, and of the roughness; the rest at 0.
@@ -44,6 +47,8 @@ FROM_PRIOR = 1_000_000
 LEAST_FROM_PRIOR, MOST_FROM_PRIOR = 4, 512
 # Coordinates of z for which proposals are inflated in full.
 FEW_LATENTS = 8
+# Nats of evidence that make climbs for another alternative worth while, and how many are tried.
+WORTH, MOST_TRIED = 0.5, 4
 # Datasets are worked on in groups whose derivative matrices stay in the cache.
 CACHE_BYTES = 2 << 20
 
@@ -84,9 +89,9 @@ class ParticleConfig:
         """Number of candidates from the prior."""
         return min(MOST_FROM_PRIOR, max(LEAST_FROM_PRIOR, FROM_PRIOR // n**3))
 
-    def inflation_for(self, p: int) -> float:
+    def inflation_for(self, p: Array) -> Array:
         """The inflation for p coordinates: that costs the same share of the particles for all p."""
-        return 1.0 + (self.inflation - 1.0) * math.sqrt(min(1.0, FEW_LATENTS / p))
+        return 1.0 + (self.inflation - 1.0) * np.sqrt(np.minimum(1.0, FEW_LATENTS / p))
 
 
 def infer_particles(prior: GPPrior, X: Tensor, y: Tensor, config: ParticleConfig) -> Particles:
@@ -116,18 +121,20 @@ def infer(
     `guess` are the encoder's proposals, for each model of the prior: mean and log sd of z.
     """
     _, n, d = X.shape
-    models = prior.models
-    group = max(1, CACHE_BYTES // (16 * prior.latent_size(d) * n * n))
+    group = max(1, CACHE_BYTES // (16 * prior.latent_size(d) * n * n)) if Y.shape[1] == 1 else 1
+    guesses = None
+    if guess is not None:
+        pairs = [[to_posterior_order(prior, t.to(X), d) for t in pair] for pair in guess]
+        mean, log_sd = (torch.stack(each, dim=1).numpy() for each in zip(*pairs, strict=True))
+        guesses = Guess(mean, log_sd)
     parts = []
     for i in range(0, len(X), group):
         rows = slice(i, i + group)
-        guesses: list[Guess | None] = [None] * len(models)
-        if guess is not None:
-            guesses = [
-                Guess(*(to_posterior_order(model, t[rows].to(X), d) for t in pair))
-                for (_, model), pair in zip(models, guess, strict=True)
-            ]
-        parts.append(_infer(models, X[rows], Y[rows], bonus[rows], config, guesses))
+        some = None if guesses is None else Guess(guesses.mean[rows], guesses.log_sd[rows])
+        with np.errstate(all="ignore"):
+            parts.append(
+                _infer(prior, X[rows].numpy(), Y[rows].numpy(), bonus[rows].numpy(), config, some)
+            )
     if len(parts) == 1:
         return parts[0]
     return Inferred(
@@ -142,51 +149,85 @@ def infer(
 
 
 class Guess(NamedTuple):
-    """A diagonal Gaussian over z, as an encoder proposes it."""
+    """Diagonal Gaussians over z, as an encoder proposes them for each of M models."""
 
-    mean: Tensor  # b x p
-    log_sd: Tensor  # b x p
+    mean: Array  # b x M x p
+    log_sd: Array  # b x M x p
 
 
 def _infer(
-    models: Sequence[tuple[float, GPPrior]],
-    X: Tensor,
-    Y: Tensor,
-    bonus: Tensor,
-    config: ParticleConfig,
-    guesses: Sequence[Guess | None],
+    prior: GPPrior, X: Array, Y: Array, bonus: Array, config: ParticleConfig, guess: Guess | None
 ) -> Inferred:
-    """Of a prior that is a mixture: particles of each of its models, weighed by their evidence.
+    """Of several datasets, or of one of which there are alternatives.
+
+    Every dataset is there once for each of the M models of the prior: r = b M rows. If the
+    candidates find another alternative likelier than the one climbed for, climbs go on for that.
+    """
+    b, M = len(X), len(prior.models)
+    row = np.arange(b).repeat(M)
+    shares = np.log([share for share, _ in prior.models])
+    warped = np.tile([model.warped for _, model in prior.models], b)
+    posterior = HyperPosterior(prior, X[row], Y[row, 0], warped)
+    if guess is not None:
+        guess = Guess(*(t.reshape(b * M, -1) for t in guess))
+    screen = _Screen.of(posterior, Y[row], config, guess)
+    height = screen.density.max(1).reshape(b, M, -1) + shares[:, None]
+    choice = (height.max(1) + bonus).argmax(-1)  # b
+    starts = screen.starts(choice[row])
+    tried: dict[int, tuple[float, Inferred]] = {}
+    while True:
+        fit = posterior.with_results(Y[row, choice[row]])
+        climb = _Climb.of(fit, screen, starts, config.steps)
+        inferred, evidence = _weigh(climb, Y, choice, shares, config)
+        if Y.shape[1] == 1:
+            return inferred
+        (now,), (values,) = choice.tolist(), (evidence + bonus).tolist()
+        tried[now] = values[now], inferred
+        leader, best = max(value for value, _ in tried.values()), int(np.argmax(values))
+        if best in tried or values[best] < leader + WORTH or len(tried) == MOST_TRIED:
+            return max(tried.values(), key=lambda pair: pair[0])[1]
+        choice, starts = np.array([best]), climb.mode
+
+
+def _weigh(
+    climb: "_Climb", Y: Array, choice: NDArray[np.intp], shares: Array, config: ParticleConfig
+) -> tuple[Inferred, Array]:
+    """Particles of all models, weighed together, and the log evidence of all alternatives.
 
     A model whose evidence, by Laplace's approximation, is negligible for all datasets has none.
     """
-    shares = X.new_tensor([share for share, _ in models]).log()
-    screens = [
-        _Screen.of(HyperPosterior(model, X, Y[:, 0]), Y, config, guess)
-        for (_, model), guess in zip(models, guesses, strict=True)
-    ]
-    heights = [s.density.amax(1) + share for s, share in zip(screens, shares, strict=True)]
-    choice = (torch.stack(heights).amax(0) + bonus).argmax(-1)  # b
-    y = Y[torch.arange(len(Y)), choice]
-    climbs = [
-        _Climb.of(HyperPosterior(model, X, y), screen, choice, config)
-        for (_, model), screen in zip(models, screens, strict=True)
-    ]
-    rough = torch.stack([climb.log_evidence for climb in climbs], dim=-1) + shares  # b x models
-    close = (rough > rough.amax(-1, keepdim=True) - NEGLIGIBLE).any(0).tolist()
-    parts = [_particles(climb, config) for climb, near in zip(climbs, close, strict=True) if near]
-    shares = shares[torch.tensor(close)]
-    evidence = torch.stack([p.log_evidence for p, _ in parts], dim=-1) + shares
-    if len(parts) == 1:
-        only, root = parts[0]
-        return Inferred(dataclasses.replace(only, log_evidence=evidence[:, 0]), root, choice)
-    odds = evidence.log_softmax(-1)
-    log_weights = torch.cat([p.log_weights + odds[:, i, None] for i, (p, _) in enumerate(parts)], 1)
-    kept, log_weights = thin(log_weights, min(config.kept(X.shape[1]), log_weights.shape[1]))
-    hyper = Hyperparameters.cat([p.hyper for p, _ in parts], dim=1)
-    hyper = hyper[torch.arange(len(kept))[:, None], kept]
-    root = _pick(torch.cat([root for _, root in parts], dim=1), kept)
-    return Inferred(Particles(hyper, log_weights, evidence.logsumexp(-1)), root, choice)
+    b, M = len(Y), len(shares)
+    rough = climb.log_evidence.reshape(b, M) + shares
+    close = (rough > rough.max(-1, keepdims=True) - NEGLIGIBLE).any(0)
+    if not close.all():
+        climb, shares = climb.rows(np.tile(close, b).nonzero()[0]), shares[close]
+        M = len(shares)
+    posterior, row = climb.posterior, np.arange(b).repeat(M)
+    z, root, log_proposal = _candidates(climb, config)  # r x c x p, ...
+    c = z.shape[1]
+    # By noise, so that neighbours, of which few are kept, are alike in what matters most.
+    order = z[..., posterior.d + 1].argsort(-1)
+    log_ratio = posterior.log_density(z, root, Y[row]) - log_proposal[..., None]
+    log_ratio += np.tile(shares, b)[:, None, None] - math.log(c)
+    each = np.take_along_axis(log_ratio[np.arange(b * M), :, choice[row]], order, 1)
+    ratios = torch.from_numpy(each.reshape(b, M * c))
+    log_evidence, log_weights = ratios.logsumexp(-1), ratios.log_softmax(-1)
+    kept = torch.arange(M * c).expand(b, -1)
+    if M * c > config.kept(posterior.n):
+        kept, log_weights = thin(log_weights, config.kept(posterior.n))
+    # Which of the candidates of all models of a dataset these are.
+    first = np.tile(np.arange(M) * c, b)[:, None]
+    place = np.take_along_axis((order + first).reshape(b, M * c), kept.numpy(), 1)
+    rows = np.arange(b)[:, None]
+    warped = posterior.warped.repeat(c).reshape(b, M * c)[rows, place]
+    hyper = hyperparameters(
+        posterior.prior, z.reshape(b, M * c, -1)[rows, place], posterior.d, warped
+    )
+    chosen = torch.from_numpy(root.reshape(b, M * c, *root.shape[2:])[rows, place])
+    inferred = Inferred(
+        Particles(hyper, log_weights, log_evidence), chosen, torch.from_numpy(choice)
+    )
+    return inferred, logsumexp(log_ratio.reshape(b, M * c, -1), axis=1)
 
 
 class _Screen(NamedTuple):
@@ -196,124 +237,115 @@ class _Screen(NamedTuple):
     then its mean and the fixed starts, which are not.
     """
 
-    guess: Guess | None
-    z: Tensor  # b x s x p
-    root: Tensor  # b x s x n x n
-    density: Tensor  # b x s x m
+    guess: Guess | None  # r x p
+    z: Array  # r x s x p
+    root: Array  # r x s x n x n
+    density: Array  # r x s x m
     counts: tuple[int, int]  # of points from the prior, and from the encoder
 
     @classmethod
     def of(
-        cls, posterior: HyperPosterior, Y: Tensor, config: ParticleConfig, guess: Guess | None
+        cls, posterior: HyperPosterior, Y: Array, config: ParticleConfig, guess: Guess | None
     ) -> Self:
-        """For alternatives Y, `b x m x n`."""
-        b, n, p = posterior.b, posterior.n, posterior.p
+        """For alternatives Y, `r x m x n`."""
+        r, n, p = posterior.b, posterior.n, posterior.p
         counts = config.from_prior(n), 0 if guess is None else config.from_guess
-        normals = normal_points(p, sum(counts)).to(posterior.X)
-        from_prior, from_guess = torch.split_with_sizes(normals, counts)
-        groups = [from_prior.expand(b, -1, -1)]
-        fixed = _starts(posterior).expand(b, -1, -1)
+        normals = normal_points(p, sum(counts)).numpy()
+        groups = [np.broadcast_to(normals[: counts[0]], (r, counts[0], p))]
         if guess is not None:
             mean = guess.mean[:, None]
-            groups += [mean + guess.log_sd.exp()[:, None] * from_guess, mean]
-        z = torch.cat([*groups, fixed], dim=1)
+            groups += [mean + np.exp(guess.log_sd)[:, None] * normals[counts[0] :], mean]
+        fixed = _starts(posterior)
+        groups.append(np.broadcast_to(fixed, (r, *fixed.shape)))
+        z = np.concatenate(groups, axis=1) * posterior.active[:, None]
         root = posterior.root(z)
         return cls(guess, z, root, posterior.log_density(z, root, Y), counts)
 
-    def starts(self, choice: Tensor) -> Tensor:
-        """Where climbs for alternative `choice`, `b`, begin: `b x (1 + fixed) x p`.
+    def starts(self, choice: NDArray[np.intp]) -> Array:
+        """Where climbs for alternative `choice`, `r`, begin: `r x (1 + fixed) x p`.
 
         At the likeliest point, and at the fixed ones.
         """
-        fixed = len(STARTS)
-        density = self.density[torch.arange(len(choice)), :-fixed, choice]
-        best = _pick(self.z, density.argmax(-1, keepdim=True))
-        return torch.cat([best, self.z[:, -fixed:]], dim=1)
+        fixed, rows = len(STARTS), np.arange(len(choice))
+        best = self.density[rows, :-fixed, choice].argmax(-1)
+        return np.concatenate([self.z[rows, best][:, None], self.z[:, -fixed:]], axis=1)
+
+    def rows(self, index: NDArray[np.intp]) -> "_Screen":
+        """Those of some rows."""
+        guess = None if self.guess is None else Guess(*(t[index] for t in self.guess))
+        return _Screen(guess, self.z[index], self.root[index], self.density[index], self.counts)
 
 
 class _Climb(NamedTuple):
-    """The modes that climbs of one model have found."""
+    """The modes that climbs have found."""
 
     posterior: HyperPosterior
     screen: _Screen
-    mode: Tensor  # b x s x p
-    factor: Tensor  # b x s x p x p, Cholesky factors of the information there
-    log_evidence: Tensor  # b, by Laplace's approximation at the best of them
+    mode: Array  # r x s x p
+    factor: Array  # r x s x p x p, Cholesky factors of the information there
+    log_evidence: Array  # r, by Laplace's approximation at the best of them
 
     @classmethod
-    def of(
-        cls, posterior: HyperPosterior, screen: _Screen, choice: Tensor, config: ParticleConfig
-    ) -> Self:
-        """From the starts of a screen."""
-        starts = screen.starts(choice)
-        b, s, p = starts.shape
-        rows = torch.arange(b).repeat_interleave(s)
-        climbs = find_modes(posterior.rows(rows), starts.flatten(0, 1), config.steps, rivals=s)
-        mode, factor = climbs.mode.reshape(b, s, p), torch.linalg.cholesky(climbs.information)
-        volume = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        log_evidence = (climbs.value - volume).reshape(b, s).amax(-1)
-        return cls(posterior, screen, mode, factor.reshape(b, s, p, p), log_evidence)
+    def of(cls, posterior: HyperPosterior, screen: _Screen, starts: Array, steps: int) -> Self:
+        """From `starts`, `r x s x p`."""
+        r, s, p = starts.shape
+        each = posterior.rows(np.arange(r).repeat(s))
+        climbs = find_modes(each, starts.reshape(r * s, p), steps, rivals=s)
+        factor: Array = np.linalg.cholesky(climbs.information).astype(np.float64, copy=False)
+        volume = np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(-1)
+        log_evidence = (climbs.value - volume).reshape(r, s).max(-1)
+        mode = climbs.mode.reshape(r, s, p)
+        return cls(posterior, screen, mode, factor.reshape(r, s, p, p), log_evidence)
+
+    def rows(self, index: NDArray[np.intp]) -> "_Climb":
+        """Those of some rows."""
+        return _Climb(
+            self.posterior.rows(index),
+            self.screen.rows(index),
+            self.mode[index],
+            self.factor[index],
+            self.log_evidence[index],
+        )
 
 
-def _particles(climb: _Climb, config: ParticleConfig) -> tuple[Particles, Tensor]:
-    """Those of one model, and the Cholesky factors of the observations' covariances."""
-    posterior = climb.posterior
-    z, root, log_proposal = _candidates(climb, config)
-    # By noise, so that neighbours, of which few are kept, are alike in what matters most.
-    order = z[..., posterior.d + 1].argsort(-1)
-    log_ratio = (posterior.log_density(z, root) - log_proposal).gather(1, order)
-    log_weights = log_ratio.log_softmax(-1)
-    log_evidence = log_ratio.logsumexp(-1) - math.log(z.shape[1])
-    count = config.kept(posterior.n)
-    if z.shape[1] > count:
-        kept, log_weights = thin(log_weights, count)
-        order = order.gather(1, kept)
-    hyper = posterior.hyperparameters(_pick(z, order))
-    return Particles(hyper, log_weights, log_evidence), _pick(root, order)
-
-
-def _pick(values: Tensor, rows: Tensor) -> Tensor:
-    """Rows `b x k` of each of the values, `b x m x ...`."""
-    return values[torch.arange(len(rows))[:, None], rows]
-
-
-def _candidates(climb: _Climb, config: ParticleConfig) -> tuple[Tensor, Tensor, Tensor]:
-    """Points z, `b x c x p`, their Cholesky factors, and the log density they are drawn from.
+def _candidates(climb: _Climb, config: ParticleConfig) -> tuple[Array, Array, Array]:
+    """Points z, `r x c x p`, their Cholesky factors, and the log density they are drawn from.
 
     That is up to a constant.
     """
     posterior, screen, factor = climb.posterior, climb.screen, climb.factor
     guess, counts = screen.guess, [count for count in screen.counts if count]
-    b, p = posterior.b, posterior.p
     s, mode = climb.mode.shape[1], climb.mode[:, :, None]
-    inflation = config.inflation_for(p)
-    local = normal_points(p, config.local(posterior.n)).to(posterior.X)
+    size = posterior.active.sum(-1)  # r, of z
+    inflation = config.inflation_for(size)[:, None, None]
+    local = normal_points(posterior.p, config.local(posterior.n)).numpy()
+    local = inflation * local * posterior.active[:, None]  # r x c x p
     groups = []
     for i in range(s):
-        shift = torch.linalg.solve_triangular(
-            factor[:, i].mT, inflation * local[i::s].T.expand(b, -1, -1), upper=True
-        )
-        groups.append(mode[:, i] + shift.mT)
-    near = torch.cat(groups, dim=1)
+        shift = np.linalg.solve(factor[:, i].swapaxes(1, 2), local[:, i::s].swapaxes(1, 2))
+        groups.append(mode[:, i] + shift.swapaxes(1, 2))
+    near = np.concatenate(groups, axis=1)
     seen = sum(counts)
-    z = torch.cat([screen.z[:, :seen], near], dim=1)  # b x c x p
-    root = torch.cat([screen.root[:, :seen], posterior.root(near)], dim=1)
-    densities = [-0.5 * z.square().sum(-1)[:, None]]
+    z = np.concatenate([screen.z[:, :seen], near], axis=1)  # r x c x p
+    root = np.concatenate([screen.root[:, :seen], posterior.root(near)], axis=1)
+    densities = [-0.5 * np.square(z).sum(-1)[:, None]]
     if guess is not None:
-        off = (z - guess.mean[:, None]) * (-guess.log_sd).exp()[:, None]
-        log_sd = guess.log_sd.sum(-1, keepdim=True)
-        densities.append((-0.5 * off.square().sum(-1) - log_sd)[:, None])
-    whitened = (z[:, None] - mode) @ factor / inflation  # b x s x c x p
-    log_det = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) - p * math.log(inflation)
-    densities.append(log_det[..., None] - 0.5 * whitened.square().sum(-1))
-    shares = z.new_tensor([*counts, *(len(group[0]) for group in groups)]) / z.shape[1]
-    return z, root, (torch.cat(densities, dim=1) + shares.log()[:, None]).logsumexp(1)
+        log_sd = guess.log_sd * posterior.active
+        off = (z - guess.mean[:, None]) * (np.exp(-log_sd) * posterior.active)[:, None]
+        densities.append((-0.5 * np.square(off).sum(-1) - log_sd.sum(-1)[:, None])[:, None])
+    whitened = (z[:, None] - mode) @ factor / inflation[..., None]  # r x s x c x p
+    log_det = np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(-1)
+    log_det = log_det - (size * np.log(inflation[:, 0, 0]))[:, None]
+    densities.append(log_det[..., None] - 0.5 * np.square(whitened).sum(-1))
+    shares = np.array([*counts, *(group.shape[1] for group in groups)]) / z.shape[1]
+    mixture = np.concatenate(densities, axis=1) + np.log(np.maximum(shares, 1e-300))[:, None]
+    return z, root, logsumexp(mixture, axis=1)
 
 
-def _starts(posterior: HyperPosterior) -> Tensor:
+def _starts(posterior: HyperPosterior) -> Array:
     """Where climbs begin whatever the data: `s x p`."""
-    d, values = posterior.d, posterior.X.new_tensor(STARTS)
-    start = values.new_zeros(len(values), posterior.p)
+    d, values = posterior.d, np.array(STARTS)
+    start = np.zeros((len(values), posterior.p))
     start[:, :d], start[:, d + 1] = values[:, :1], values[:, 1]
     if posterior.prior.kernel == "mixed":
         start[:, -1] = values[:, 2]

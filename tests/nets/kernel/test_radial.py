@@ -1,0 +1,40 @@
+import numpy as np
+import pytest
+import torch
+
+from amortes.nets.kernel import radial
+from amortes.prior import kernels, warp
+from amortes.prior.gp import KERNELS, Kernel
+from amortes.random import generator
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_kernels_are_those_of_the_prior(kernel: Kernel) -> None:
+    V1, V2 = (torch.rand(3, n, 2, generator=generator(n), dtype=torch.float64) for n in (4, 5))
+    rough = torch.tensor([0.0, 0.3, 1.0], dtype=torch.float64)[:, None, None]
+    r2 = kernels.square_distance(V1, V2)
+    np.testing.assert_allclose(radial.square_distance(V1.numpy(), V2.numpy()), r2, atol=1e-14)
+    value, slope, by_roughness = radial.value_and_slopes(kernel, r2.numpy(), rough.numpy())
+    np.testing.assert_allclose(value, kernels.correlation(kernel, r2, rough))
+    np.testing.assert_allclose(slope, kernels.radial_slope(kernel, r2, rough))
+    np.testing.assert_allclose(
+        radial.correlation(kernel, r2.clone().numpy(), rough.numpy()), value, atol=1e-15
+    )
+    assert (by_roughness is None) == (kernel != "mixed")
+    if by_roughness is not None:
+        change = kernels.correlation("matern52", r2) - kernels.correlation("se", r2)
+        np.testing.assert_allclose(by_roughness, change, atol=1e-15)
+
+
+def test_warps_are_those_of_the_prior() -> None:
+    parameters = torch.randn(3, 2, 2, generator=generator(0), dtype=torch.float64)
+    X = torch.rand(3, 6, 2, generator=generator(1), dtype=torch.float64)
+    X[:, 0], X[:, 1] = 0.0, 1.0
+    ours, L = radial.Warp(parameters.numpy()), radial.log_odds(X.numpy())
+    U, by_shape, by_shift = warp.parameter_slopes(X, parameters)
+    np.testing.assert_allclose(ours.values(L), U, atol=1e-14)
+    for mine, theirs in zip(ours.parameter_slopes(L), (U, by_shape, by_shift), strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-13)
+    values, slopes = ours.values_and_slopes(X.numpy())
+    np.testing.assert_allclose(values, U, atol=1e-14)
+    np.testing.assert_allclose(slopes, warp.log_slope(X, parameters).exp(), rtol=1e-9, atol=1e-12)
