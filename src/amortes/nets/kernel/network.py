@@ -39,6 +39,9 @@ from amortes.prior.gp import GPPrior, Hyperparameters
 GAIN_PARTICLES = 12
 # Sd of the Gaussian about each draw's gain, relative to that: a distribution has a density.
 GAIN_WIDTH = 0.05
+# Points from which on the encoder is asked: with fewer, settings of the prior do as well, and its
+# time is an eighth of all (docs/log.md, 2026-11-18).
+WORTH_ASKING = 24
 # Numbers per temporary: 1 MB. With 45 points, eight times as many took 2.5 times as long.
 CHUNK = 1 << 17
 
@@ -100,7 +103,7 @@ class KernelNetwork(Network[KernelState]):
                 some_X = X64[rows[:, None], part]
                 some_Y, bonus = (t[rows[:, None], :, part].mT for t in (Y64, bonus))
             guess = None
-            if self.encoder is not None:
+            if self.encoder is not None and some_X.shape[1] >= WORTH_ASKING:
                 guess = propose(self.encoder, self.prior, some_X, some_Y[:, 0])
             particles, root, choice = infer(
                 self.prior, some_X, some_Y, bonus.double().sum(-1), self._config.particles, guess
