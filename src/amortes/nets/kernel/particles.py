@@ -44,7 +44,7 @@ SMALL = 40
 # Candidates from the prior, times n^3: of tiny datasets there are hundreds, better than any
 # approximation around a mode; of larger ones none has any weight (docs/log.md, 2026-11-18).
 FROM_PRIOR = 1_000_000
-LEAST_FROM_PRIOR, MOST_FROM_PRIOR = 4, 256
+LEAST_FROM_PRIOR, MOST_FROM_PRIOR = 4, 512
 # Coordinates of z for which proposals are inflated in full.
 FEW_LATENTS = 8
 # Nats of evidence that make climbs for another alternative worth while, and how many are tried.
