@@ -20,13 +20,12 @@ from concurrent.futures import (
     as_completed,
     wait,
 )
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from amortes.errors import ConfigError, DataError, require_int, shown
-from amortes.files import as_path, locked
+from amortes.files import as_path, exists, locked
 from amortes.numbers import as_float
 from amortes.optimiser.executor import executor_of
 from amortes.optimiser.insight import Goal
@@ -104,7 +103,7 @@ def minimize(
     alone = contextlib.nullcontext() if state is None else locked(as_path(state), "`minimize`")
     bar = progress_bar(n_trials, shown=progress)
     with alone, bar, executor_of(workers) as executor:
-        if state is not None and Path(state).exists():
+        if state is not None and exists(state):
             optimizer = optimizer.resumed(state)
         run = _Run(fun, optimizer, n_trials, early_stop, errors, max_failures, callback, state)
         run.say = bar.say
