@@ -1,12 +1,13 @@
 // Charts by Plotly, in the colours of the page.
 import { show } from "./lab.js";
 
-// A large script, which nothing else on the page has to wait for.
+// A large script: the page is drawn before it is read, and nothing else waits for it.
 const loaded = new Promise((resolve) => {
   const script = document.createElement("script");
-  script.src = "/static/vendor/plotly-cartesian.min.js";
+  script.src = new URL("vendor/plotly-cartesian.min.js", import.meta.url);
   script.addEventListener("load", resolve);
-  document.head.append(script);
+  const begin = () => setTimeout(() => document.head.append(script));
+  if (document.hidden) begin(); else requestAnimationFrame(begin); // hidden pages are not drawn
 });
 async function draw(place, traces, look) {
   await loaded;
