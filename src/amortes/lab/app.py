@@ -14,6 +14,7 @@ from amortes.lab import api, pages
 from amortes.lab.assets import ADDRESS, Assets
 from amortes.lab.errors import FormError, LabError
 from amortes.lab.folder import Folder
+from amortes.lab.form import further_mistakes
 from amortes.lab.guard import Guard, TooLargeError
 
 
@@ -57,6 +58,8 @@ def _explain_request(request: Request, error: Exception) -> Response:
     problems = [
         {"at": _place(problem["loc"]), "message": _sentence(problem)} for problem in error.errors()
     ]
+    known = {problem["at"] for problem in problems}
+    problems += [vars(p) for p in further_mistakes(error.body) if p.at not in known]
     return answer(request, 422, " ".join(p["message"] for p in problems), problems)
 
 
