@@ -272,6 +272,10 @@ def test_a_finger_scrolls_and_does_not_zoom(browser: Browser, lab: Lab) -> None:
     expect(page.locator("#slice-0 .main-svg").first).to_be_visible()
     assert page.evaluate("document.getElementById('slice-0').layout.dragmode") is False
     assert page.evaluate("document.documentElement.scrollWidth") <= 820
+    row = page.evaluate("document.querySelector('#results .scroll').getBoundingClientRect().right")
+    button = page.get_by_role("button", name="Take back trial 0").bounding_box()
+    assert button is not None
+    assert button["x"] + button["width"] <= row  # in view without scrolling the table
     context.close()
 
 
