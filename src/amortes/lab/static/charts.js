@@ -140,7 +140,8 @@ export function drawSlices(study, { panels, results, numbers, centre }) {
     const id = `slice-${i}`;
     const x = panel.axis === "category" ? panel.values.map(plain) : panel.values;
     const told = panel.axis === "category" ? panel.told.map((value) => (value === null ? null : plain(value))) : panel.told;
-    const here = panel.axis === "category" ? plain(centre[panel.name]) : centre[panel.name];
+    // Lines are placed by the number of a category: its name may be a number, too.
+    const here = panel.axis === "category" ? x.indexOf(plain(centre[panel.name])) : centre[panel.name];
     const points = { x, y: panel.median, name: "expected", hovertemplate: "%{x}: %{y:.4g}<extra></extra>" };
     const traces = panel.axis === "category"
       ? [{ ...points, mode: "markers", marker: { color: t.accent, size: 9 }, error_y: { type: "data", symmetric: false, array: panel.upper.map((u, k) => u - panel.median[k]), arrayminus: panel.lower.map((l, k) => panel.median[k] - l), color: faded(t.accent, 0.6), thickness: 4, width: 0 } }]
