@@ -34,18 +34,33 @@ def test_charts_follow_which_parameters_matter(page: Page, lab: Lab) -> None:
 
 
 def test_choices_may_be_numbers(page: Page, lab: Lab) -> None:
-    opt = Optimizer({"size": Ordinal([16, 32, 64]), "heat": Categorical([200, 100])})
+    kinds = {"heat": Categorical([200, 100]), "shape": Categorical([[1, 2], {"a": 1}])}
+    opt = Optimizer({"size": Ordinal([16, 32, 64]), **kinds})
     for value in (3.0, 1.0, 2.0):
         opt.tell(opt.ask(), value)
     opt.save(lab.folder / "sizes.json")
     enter(page, lab)
     page.goto(f"{lab.origin}/studies/sizes.json")
     expect(page.locator("#contour-gain .main-svg").first).to_be_visible()
-    for chart, choices in (("slice-0", ["16", "32", "64"]), ("slice-1", ["200", "100"])):
+    shown = (["16", "32", "64"], ["200", "100"], ["[1,2]", '{"a":1}'])
+    for chart, choices in zip(("slice-0", "slice-1", "slice-2"), shown, strict=True):
         low, high = page.evaluate(f"document.getElementById('{chart}').layout.xaxis.range")
         assert -1 <= low < 0
         assert len(choices) - 1 < high <= len(choices)
         assert page.locator(f"#{chart} .xtick").all_text_contents() == choices
+
+
+def test_some_of_many_choices_are_shown(page: Page, lab: Lab) -> None:
+    space = {"c": Categorical([f"c{i}" for i in range(100)]), "x": Float(0, 1)}
+    past = [({"c": f"c{i}", "x": i / 99}, float(abs(i - 70))) for i in range(100)]
+    Optimizer(space, start=past).save(lab.folder / "choices.json")
+    enter(page, lab)
+    page.goto(f"{lab.origin}/studies/choices.json")
+    expect(page.locator("#contour-gain .main-svg").first).to_be_visible()
+    for chart, most in (("slice-0", 41), ("contour-gain", 21)):
+        shown = page.evaluate(f"document.getElementById('{chart}')._fullLayout.xaxis._categories")
+        assert len(shown) == most
+        assert "c70" in shown
 
 
 def test_charts_leave_out_what_would_flatten_the_rest(page: Page, lab: Lab) -> None:

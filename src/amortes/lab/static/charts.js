@@ -1,5 +1,5 @@
 // Charts by Plotly, in the colours of the page.
-import { show } from "./lab.js";
+import { show, words } from "./lab.js";
 
 // A large script: the page is drawn before it is read, and nothing else waits for it.
 const loaded = new Promise((resolve) => {
@@ -44,7 +44,7 @@ const titled = (study) => (study.unit ? `${study.value} (${study.unit})` : study
 const named = (study, name) => (study.units[name] ? `${name} (${study.units[name]})` : name);
 const faded = (rgb, alpha) => rgb.replace(/^rgb\(([^)]*)\)$/, `rgba($1, ${alpha})`);
 // Names are text, never markup.
-const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+const plain = (value) => words(value).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
 // Ticks of a logarithmic axis: powers of ten, over few decades 2 and 5 times these, too.
 function logTicks(values) {
@@ -139,7 +139,8 @@ export function drawSlices(study, { panels, results, numbers, centre }) {
   panels.forEach((panel, i) => {
     const id = `slice-${i}`;
     const x = panel.axis === "category" ? panel.values.map(plain) : panel.values;
-    const told = panel.axis === "category" ? panel.told.map((value) => (value === null ? null : plain(value))) : panel.told;
+    const shown = new Set(x);
+    const told = panel.axis === "category" ? panel.told.map((value) => (value === null || !shown.has(plain(value)) ? null : plain(value))) : panel.told;
     // Lines are placed by the number of a category: its name may be a number, too.
     const here = panel.axis === "category" ? x.indexOf(plain(centre[panel.name])) : centre[panel.name];
     const points = { x, y: panel.median, name: "expected", hovertemplate: "%{x}: %{y:.4g}<extra></extra>" };
@@ -172,7 +173,8 @@ function flatLimits(values) {
 export function drawContour(study, pair) {
   const t = theme();
   const axis = ({ axis: type, values, name }) => ({ type, title: { text: plain(named(study, name)) }, ...(type === "category" ? { categoryarray: values.map(plain), categoryorder: "array" } : type === "log" ? logTicks(values) : {}) });
-  const on = (part, value) => (value === undefined ? null : part.axis === "category" ? plain(value) : value);
+  const shown = new Map([pair.x, pair.y].map((part) => [part, new Set(part.values.map(plain))]));
+  const on = (part, value) => (value === undefined ? null : part.axis !== "category" ? value : shown.get(part).has(plain(value)) ? plain(value) : null);
   const smooth = pair.x.axis !== "category" && pair.y.axis !== "category" && pair.x.values.length > 8 && pair.y.values.length > 8;
   const marks = ["done", "pending"].map((status) => ({
     ...{ mode: "markers", type: "scatter", hovertemplate: "trial %{text}<extra></extra>" },

@@ -122,8 +122,10 @@ async function textOf(file) {
   }
 }
 
+export const words = (value) => (value !== null && typeof value === "object" ? JSON.stringify(value) : String(value));
+
 export function show(value, digits = 4) {
-  if (typeof value !== "number") return String(value);
+  if (typeof value !== "number") return words(value);
   const [size, rounded] = [Math.abs(value), Number(value.toPrecision(digits))];
   if (size >= 1e12 || (size > 0 && size < 1e-4) || (size >= 1e6 && !Number.isInteger(value))) return rounded.toExponential().replace("-", "−");
   return rounded.toLocaleString("en", { maximumSignificantDigits: digits, useGrouping: false }).replace("-", "−");
