@@ -63,6 +63,24 @@ def test_some_of_many_choices_are_shown(page: Page, lab: Lab) -> None:
         assert "c70" in shown
 
 
+def test_long_names_leave_room_for_the_chart(page: Page, lab: Lab) -> None:
+    choices = [f"which-of-the-many-programs-{i:02d}" for i in range(12)]
+    long = "the_number_of_all_the_things_that_can_be_counted"
+    opt = Optimizer({"program": Categorical(choices), long: Float(0, 1)})
+    for value in (3.0, 1.0, 2.0):
+        opt.tell(opt.ask(), value)
+    opt.save(lab.folder / "long.json")
+    enter(page, lab)
+    page.goto(f"{lab.origin}/studies/long.json")
+    expect(page.locator("#contour-gain .main-svg").first).to_be_visible()
+    ticks = page.locator("#slice-0 .xtick").all_text_contents()
+    assert len(set(ticks)) == 12
+    assert ticks[3] == "which-…ms-03"
+    assert page.locator("#importance .ytick").all_text_contents()[0] == "the_number_o…_be_counted"
+    for chart in ("slice-0", "contour-gain"):
+        assert page.evaluate(f"document.getElementById('{chart}')._fullLayout._size.h") > 110
+
+
 def test_charts_leave_out_what_would_flatten_the_rest(page: Page, lab: Lab) -> None:
     opt = Optimizer({"x": Float(0.5, 50, log=True), "y": Float(0, 1)})
     for value in (3.0, 1.0, 1e30, 2.0, 2.5, 1.5):

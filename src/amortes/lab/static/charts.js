@@ -46,6 +46,25 @@ const faded = (rgb, alpha) => rgb.replace(/^rgb\(([^)]*)\)$/, `rgba($1, ${alpha}
 // Names are text, never markup.
 const plain = (value) => words(value).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
+// Long names are cut in the middle, with as many letters as tell them apart.
+function cut(text, most) {
+  const tail = Math.ceil(most / 2) - 1;
+  return text.length > most ? `${text.slice(0, most - tail - 1)}…${text.slice(-tail)}` : text;
+}
+export function shortened(texts, most) {
+  for (; most < 60; most += 4) {
+    const short = texts.map((text) => cut(text, most));
+    if (new Set(short).size === new Set(texts).size) return short;
+  }
+  return texts;
+}
+// Ticks of an axis of names: all of them, or only some if they would not be readable.
+function nameTicks(values, most, room) {
+  const every = Math.ceil(values.length / room);
+  const shown = values.filter((_, i) => i % every === 0);
+  return { tickvals: shown.map(plain), ticktext: shortened(shown.map(words), most).map(plain), tickfont: { size: shown.length > 12 ? 10 : 12 } };
+}
+
 // Ticks of a logarithmic axis: powers of ten, over few decades 2 and 5 times these, too.
 function logTicks(values) {
   const [low, high] = [Math.min(...values), Math.max(...values)];
@@ -116,7 +135,7 @@ export function drawOverview(study, overview) {
   const names = Object.keys(overview.importance).reverse();
   const unknown = names.every((name) => overview.importance[name] === 0) ? "more results are needed to tell" : "";
   draw("importance", [{ type: "bar", orientation: "h", y: names.map(plain), x: names.map((name) => 100 * overview.importance[name]), marker: { color: t.accent }, hovertemplate: "%{y}: %{x:.0f} %<extra></extra>" }],
-    layout(t, { xaxis: { title: { text: "share of the variation (%)" }, range: [0, 100] }, yaxis: { type: "category" }, annotations: noted(t, unknown) }));
+    layout(t, { xaxis: { title: { text: "share of the variation (%)" }, range: [0, 100] }, yaxis: { type: "category", ...nameTicks(names, 24, 16) }, annotations: noted(t, unknown) }));
 }
 
 export function drawSlices(study, { panels, results, numbers, centre }) {
@@ -154,7 +173,7 @@ export function drawSlices(study, { panels, results, numbers, centre }) {
       { x: told, y: results, mode: "markers", marker: { color: t.ink, size: 5, opacity: 0.45 }, name: "results", text: numbers, hovertemplate: "trial %{text}: %{y:.4g}<extra></extra>" },
       panel.axis === "category" ? { ...gain, type: "bar", marker: { color: faded(t.good, 0.7) } } : { ...gain, mode: "lines", fill: "tozeroy", line: { color: t.good, width: 1.5 }, fillcolor: faded(t.good, 0.2) },
     ], layout(t, {
-      xaxis: { type: panel.axis, anchor: "y2", ...(panel.axis === "log" ? logTicks(panel.values) : {}) },
+      xaxis: { type: panel.axis, anchor: "y2", ...(panel.axis === "log" ? logTicks(panel.values) : panel.axis === "category" ? nameTicks(panel.values, 12, 25) : {}) },
       yaxis: { domain: [0.32, 1], title: { text: plain(study.unit || study.value) }, ...scale },
       annotations: noted(t, note),
       yaxis2: { domain: [0, 0.22], gridcolor: t.grid, zeroline: false, rangemode: "tozero", showticklabels: false, title: { text: "gain", font: { size: 11 } } },
@@ -172,7 +191,7 @@ function flatLimits(values) {
 
 export function drawContour(study, pair) {
   const t = theme();
-  const axis = ({ axis: type, values, name }) => ({ type, title: { text: plain(named(study, name)) }, ...(type === "category" ? { categoryarray: values.map(plain), categoryorder: "array" } : type === "log" ? logTicks(values) : {}) });
+  const axis = ({ axis: type, values, name }) => ({ type, title: { text: plain(named(study, name)) }, ...(type === "category" ? { categoryarray: values.map(plain), categoryorder: "array", ...nameTicks(values, 12, 25) } : type === "log" ? logTicks(values) : {}) });
   const shown = new Map([pair.x, pair.y].map((part) => [part, new Set(part.values.map(plain))]));
   const on = (part, value) => (value === undefined ? null : part.axis !== "category" ? value : shown.get(part).has(plain(value)) ? plain(value) : null);
   const smooth = pair.x.axis !== "category" && pair.y.axis !== "category" && pair.x.values.length > 8 && pair.y.values.length > 8;
