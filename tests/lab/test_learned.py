@@ -35,13 +35,13 @@ def test_the_overview_is_what_the_optimiser_says(study: Study) -> None:
     assert overview["worth"] in ("yes", "maybe", "no")
 
 
-def test_one_terrible_result_does_not_hide_what_is_left_to_gain() -> None:
-    assert learned.spread([1.0, 2.0, 3.0, 4.0], "minimize") == pytest.approx(1.118, abs=1e-3)
-    assert learned.spread([1.0, 2.0, 1e30, 3.0, 4.0], "minimize") == pytest.approx(1.118, abs=1e-3)
-    assert learned.spread([1.0, 2.0, -1e30, 3.0, 4.0], "maximize") == pytest.approx(1.118, abs=1e-3)
-    assert learned.spread([-1e3, 1.0, 2.0, 3.0, 4.0], "minimize") > 100  # a good one counts
-    assert learned.spread([1.0, 1.0, 1.0, 1.0, 5.0], "minimize") == 1.6
-    assert learned.spread([7.0], "minimize") == 0.0
+def test_one_terrible_result_does_not_hide_what_is_left_to_gain(tmp_path: Path) -> None:
+    opt = Optimizer({"x": Float(0, 1)})
+    for x, value in ((0.1, 3.0), (0.9, 4.0), (0.5, 2.0), (0.6, 1e30)):
+        opt.tell({"x": x}, value)
+    opt.save(tmp_path / "run.json")
+    study = Study("run.json", tmp_path / "run.json")
+    assert study.ask_model(None, learned.overview)["worth"] == "yes"
 
 
 def test_slices_go_through_the_recommendation(study: Study) -> None:

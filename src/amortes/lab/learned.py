@@ -7,7 +7,6 @@ improvement, weighed by the chance of success and the cost, with pending trials 
 
 import itertools
 import math
-import statistics
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -16,18 +15,17 @@ from amortes.lab.errors import ConflictError, NotFoundError
 from amortes.lab.study import Snapshot
 from amortes.lab.words import worth_text
 from amortes.optimiser.choices import Choices, identity
-from amortes.optimiser.insight import Goal
 from amortes.optimiser.limits import departures
 from amortes.optimiser.numeric import Numeric
 from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.parameter import Parameter
 from amortes.optimiser.recommendation import Recommendation
 from amortes.optimiser.space import Config, Space
+from amortes.optimiser.spread import spread
 
 T = TypeVar("T")
 LEVEL = 0.9
 LINE, SIDE = 41, 21  # values along a slice, and along each side of a contour
-FAR = 20.0  # times what the best three quarters span, as in the charts
 MATTER = 3  # parameters that are shown in pairs
 
 
@@ -37,7 +35,7 @@ def overview(optimizer: Optimizer, snapshot: Snapshot) -> dict[str, Any]:
     values = [trial.value for trial in snapshot.having("done") if trial.value is not None]
     gain = optimizer.expected_gain()
     verdict, sentence = worth_text(
-        gain, spread(values, snapshot.goal), snapshot.about.unit, len(values)
+        gain, spread(values, maximise=snapshot.goal == "maximize"), snapshot.about.unit, len(values)
     )
     return {
         "recommendation": dict(vars(recommended)),
@@ -47,15 +45,6 @@ def overview(optimizer: Optimizer, snapshot: Snapshot) -> dict[str, Any]:
         "worth_text": sentence,
         "cautions": [text for _, text in departures(optimizer._suggester.fitted())],
     }
-
-
-def spread(values: Sequence[float], goal: Goal) -> float:
-    """The standard deviation of results, without those that are worse than all others by far."""
-    sign = -1.0 if goal == "maximize" else 1.0
-    badness = sorted(sign * value for value in values)
-    usual = badness[3 * (len(badness) - 1) // 4]
-    reach = usual + FAR * (usual - badness[0]) if usual > badness[0] else math.inf
-    return statistics.pstdev(value for value in badness if value <= reach)
 
 
 def slices(optimizer: Optimizer, snapshot: Snapshot) -> dict[str, Any]:
