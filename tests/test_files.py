@@ -7,6 +7,7 @@ from amortes.errors import FileError
 from amortes.files import (
     atomic_path,
     clear_stale,
+    exists,
     locked,
     read_json,
     sha256,
@@ -59,6 +60,13 @@ def test_what_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="cannot be written"), locked(tmp_path / "file" / "a", "x"):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_names_that_are_too_long(tmp_path: Path) -> None:
+    place = tmp_path / ("a" * 5000)
+    assert not exists(place)
+    with pytest.raises(FileError, match="cannot be written: File name too long"):
+        locked(place, "x").__enter__()
 
 
 def test_sha256_of_a_known_text(tmp_path: Path) -> None:

@@ -60,6 +60,23 @@ def test_every_public_name_is_there(name: str) -> None:
     assert name in dir(amortes)
 
 
+def test_everything_can_be_imported_without_extras() -> None:
+    code = """
+import sys
+sys.modules["botorch"] = None  # as if it were not installed
+from amortes import *
+Optimizer, minimize
+import amortes
+try:
+    amortes.JES
+except amortes.errors.MissingExtraError as error:
+    assert "pip install amortes[botorch]" in str(error)
+else:
+    raise AssertionError
+"""
+    assert "gpytorch" not in imported_by(code)
+
+
 def test_other_names_are_not() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         amortes.nothing  # noqa: B018

@@ -7,6 +7,7 @@ Names are imported when they are first used, so that `import amortes` is instant
 """
 
 import importlib
+import importlib.util
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -43,11 +44,6 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "EI",
-    "JES",
-    "MES",
-    "PES",
-    "UCB",
     "Allowed",
     "AmortesWarning",
     "Categorical",
@@ -55,19 +51,19 @@ __all__ = [
     "Float",
     "Int",
     "Linear",
-    "LogEI",
     "Optimizer",
     "Ordinal",
-    "PosteriorMean",
     "Prediction",
     "Recommendation",
     "Result",
     "Space",
-    "Surrogate",
     "Trial",
     "load_pretrained",
     "minimize",
 ]
+# Without the extra they are not there for `from amortes import *`, and asking for one says why.
+if TYPE_CHECKING or importlib.util.find_spec("botorch") is not None:
+    __all__ += ["EI", "JES", "MES", "PES", "UCB", "LogEI", "PosteriorMean", "Surrogate"]
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # quiet unless users want it
 
@@ -75,7 +71,7 @@ _BOTORCH = {"EI", "JES", "LogEI", "MES", "PES", "PosteriorMean", "Surrogate", "U
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in {*__all__, *_BOTORCH}:
         raise AttributeError(f"module 'amortes' has no attribute {name!r}")
     module = "amortes.optimiser"
     if name in _BOTORCH:

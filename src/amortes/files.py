@@ -61,6 +61,11 @@ def as_path(path: AnyPath) -> Path:
         raise FileError(f"expected a path, not {shown(path)}.") from None
 
 
+def exists(path: AnyPath) -> bool:
+    """Whether there is something at the path; nothing is where no name can be that long."""
+    return os.path.exists(path)  # unlike `Path.exists`, which raises OSError there
+
+
 def _reason(error: OSError | ValueError) -> str:
     return getattr(error, "strerror", None) or str(error)
 
@@ -124,8 +129,8 @@ def locked(place: Path, writer: str) -> Iterator[None]:
     except ImportError:  # not on Windows
         yield
         return
-    kind = "folder" if place.is_dir() else "file"
     with _writing(place):
+        kind = "folder" if place.is_dir() else "file"
         handle = _open_lock(place)
     try:
         try:

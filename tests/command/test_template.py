@@ -86,6 +86,8 @@ def test_mistakes_are_found_before_anything_runs() -> None:
 def test_a_quoted_command_is_noticed() -> None:
     with pytest.raises(ConfigError, match="without quotes around all"):
         Template(["./train.sh {lr} {act}"], SPACE)
+    with pytest.raises(ConfigError, match="without quotes around all"):
+        Template(["./train.sh {lr} {act}" + " --more" * 1000], SPACE)
 
 
 def test_parameters_that_no_argument_has() -> None:

@@ -41,6 +41,35 @@ def test_mistakes_in_plain_words(
     assert refused.json()["problems"] == [{"at": at, "message": message}]
 
 
+def test_all_mistakes_at_once(client: TestClient) -> None:
+    form = {
+        **COFFEE,
+        "name": "",
+        "parameters": [
+            {"type": "float", "name": "x", "low": "cold", "high": 1},
+            {"type": "int", "name": "", "low": 5, "high": 1},
+            {"type": "categorical", "name": "value", "choices": ["a"]},
+            {"type": "ladder", "name": "l"},
+            {"type": "float", "name": "y", "low": 0, "high": 1, "step": 2},
+            {"type": "fixed", "name": "z", "value": 1, "when": {"parameter": "l", "values": [1]}},
+            {"type": "fixed", "name": "z", "value": 1, "when": {"parameter": "y", "values": [1]}},
+        ],
+        "constraints": ["x + l <= 2", "x + w <= 2"],
+    }
+    refused = client.post("/api/studies", json=form)
+    assert refused.status_code == 422
+    assert sorted(problem["at"] for problem in refused.json()["problems"]) == [
+        *("constraints.1", "name", "parameters.0.low", "parameters.1.high", "parameters.1.name"),
+        *("parameters.2.choices", "parameters.2.name", "parameters.3", "parameters.4.step"),
+        *("parameters.6.name", "parameters.6.when"),
+    ]
+
+
+@pytest.mark.parametrize("form", [[], {"parameters": 3}, {"parameters": [3, {"name": [1]}, None]}])
+def test_no_form_at_all(client: TestClient, form: Any) -> None:
+    assert client.post("/api/studies", json=form).status_code == 422
+
+
 def test_no_json_at_all(client: TestClient) -> None:
     headers = {"Content-Type": "application/json"}
     refused = client.post("/api/studies", content="{", headers=headers)

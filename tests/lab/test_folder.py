@@ -51,7 +51,17 @@ def test_what_there_is_in_a_folder(folder: Folder) -> None:
     "name",
     [
         *("", ".", "..", "../outside.json", "/etc/passwd", ".hidden.json", "a/b", "a\\b", "a\0b"),
-        *("a\n", "link.json", "linked", "nothing", "run.lab.json", "x" * 200 + ".json"),
+        *(
+            "a\n",
+            "link.json",
+            "linked",
+            "nothing",
+            "run.lab.json",
+            "x" * 300 + ".json",
+            "😀" * 200 + ".json",
+            "C:a.json",
+            "x\ud800.json",
+        ),
     ],
 )
 def test_no_name_leads_out_of_the_folder(folder: Folder, name: str) -> None:
@@ -73,3 +83,10 @@ def test_a_study_that_was_replaced_is_found_anew(folder: Folder) -> None:
     (folder.path / "a.json").unlink()
     with pytest.raises(NotFoundError):
         folder.study("a.json")
+
+
+@pytest.mark.parametrize("name", ["Läufe & 50% #1?.json", "n" * 120 + ".json", "a'\"<b>;.json"])
+def test_programs_may_name_their_files_as_they_like(folder: Folder, name: str) -> None:
+    run().save(folder.path / name)
+    assert name in [entry.id for entry in folder.entries()]
+    assert folder.study(name).read().trials == []

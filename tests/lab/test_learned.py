@@ -35,6 +35,15 @@ def test_the_overview_is_what_the_optimiser_says(study: Study) -> None:
     assert overview["worth"] in ("yes", "maybe", "no")
 
 
+def test_one_terrible_result_does_not_hide_what_is_left_to_gain(tmp_path: Path) -> None:
+    opt = Optimizer({"x": Float(0, 1)})
+    for x, value in ((0.1, 3.0), (0.9, 4.0), (0.5, 2.0), (0.6, 1e30)):
+        opt.tell({"x": x}, value)
+    opt.save(tmp_path / "run.json")
+    study = Study("run.json", tmp_path / "run.json")
+    assert study.ask_model(None, learned.overview)["worth"] == "yes"
+
+
 def test_slices_go_through_the_recommendation(study: Study) -> None:
     found = study.ask_model("slices", learned.slices)
     own = Optimizer.load(study.path)
@@ -101,6 +110,22 @@ def test_values_along_a_parameter() -> None:
     assert learned.values_of(Float(1, 100, log=True), 3) == pytest.approx([1, 10, 100])
     assert learned.values_of(Int(1, 1000), 11)[:2] == [1, 101]
     assert learned.values_of(Categorical(list("abc")), 2) == ["a", "b"]
+    assert learned.values_of(Categorical(list("abc")), 2, ["c", "c"]) == ["a", "c"]
+    assert learned.values_of(Categorical(list("abc")), 1, ["b", "c"]) == ["b"]
+
+
+def test_of_many_choices_the_recommended_is_shown(tmp_path: Path) -> None:
+    opt = Optimizer({"c": Categorical([f"c{i}" for i in range(100)]), "x": Float(0, 1)})
+    for i in range(60, 66):
+        opt.tell({"c": f"c{i}", "x": 0.5}, float(abs(i - 63)))
+    opt.save(tmp_path / "run.json")
+    study = Study("run.json", tmp_path / "run.json")
+    best = opt.recommend().config["c"]
+    panels = study.ask_model("slices", learned.slices)["panels"]
+    assert best in panels[0]["values"]
+    assert len(panels[0]["values"]) == learned.LINE
+    pair = study.ask_model("pair", partial(learned.contour, x="c", y="x"))
+    assert best in pair["x"]["values"]
 
 
 def test_numbers_that_json_does_not_have() -> None:

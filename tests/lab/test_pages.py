@@ -1,5 +1,7 @@
 import html
 import json
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,16 @@ def test_what_users_type_is_text_and_never_markup(client: TestClient, told: str,
     assert NASTY not in page.text
     assert html.escape(NASTY, quote=False) in page.text.replace("&#34;", '"')
     assert NASTY not in client.get("/").text
+
+
+def test_files_of_any_name_have_pages(client: TestClient, tmp_path: Path) -> None:
+    opt = Optimizer({"x": Float(0, 1)}, start=[({"x": 0.5}, 1.0)])
+    name = "Läufe & 50% #1?<b>.json"
+    opt.save(tmp_path / name)
+    (tmp_path / os.fsdecode(b"not-utf-8-\xff.json")).write_text((tmp_path / name).read_text())
+    (address,) = re.findall(r'href="(/studies/[^"]*)"', client.get("/").text)
+    for part in ("", "/board", "/report", "/results.csv", "/run.json", "/figure.png"):
+        assert client.get(html.unescape(address) + part).status_code == 200
 
 
 def test_the_report_has_the_figures(client: TestClient, told: str) -> None:

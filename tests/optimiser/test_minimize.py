@@ -141,6 +141,15 @@ def test_it_stops_when_little_is_left_to_gain(network: KernelNetwork) -> None:
     assert result.fun < 1e-4
 
 
+def test_a_penalty_does_not_make_what_is_left_look_small(network: KernelNetwork) -> None:
+    def bowl(config: Config) -> float:
+        return 1e30 if config["x"] > 0.8 else float((config["x"] - 0.37) ** 2)
+
+    result = run(network, bowl, n=40, early_stop=1e-3)
+    assert max(trial.value or 0.0 for trial in result.trials) == 1e30
+    assert result.fun < 1e-4
+
+
 def test_noise_alone_is_nothing_to_gain(network: KernelNetwork) -> None:
     # Repeats of three configs: what is left is noise.
     values = iter([math.sin(100.0 * i) for i in range(60)])

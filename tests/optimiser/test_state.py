@@ -45,6 +45,8 @@ def test_states_are_recognised() -> None:
         check_state([1, 2])
     with pytest.raises(FileError, match="version 99"):
         check_state(state | {"version": 99})
+    with pytest.raises(FileError, match="version True"):
+        check_state(state | {"version": True})
     del state["trials"]
     with pytest.raises(FileError, match="lacks trials"):
         check_state(state)

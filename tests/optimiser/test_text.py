@@ -1,4 +1,12 @@
-from amortes.optimiser.text import config_text, html_table, number, percent, printable, shortened
+from amortes.optimiser.text import (
+    config_text,
+    html_table,
+    interval,
+    number,
+    percent,
+    printable,
+    shortened,
+)
 
 
 def test_numbers_and_others() -> None:
@@ -8,6 +16,13 @@ def test_numbers_and_others() -> None:
     assert number(None) == "None"
     assert percent(0.9) == "90%"
     assert percent(0.995) == "99.5%"
+
+
+def test_the_ends_of_an_interval_differ() -> None:
+    assert interval(0.25, 0.75) == "0.25 to 0.75"
+    assert interval(0.2, 0.2000000012, "and", 4) == "0.2 and 0.200000001"
+    assert interval(1.0, 1.0) == "1 to 1"
+    assert interval(1.0, 1.0 + 1e-15, digits=4) == "1 to 1"
 
 
 def test_long_values_are_cut() -> None:

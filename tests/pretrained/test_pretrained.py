@@ -49,6 +49,9 @@ def test_inference_needs_no_fcntl() -> None:
 def test_an_unknown_name_lists_those_there_are() -> None:
     with pytest.raises(ConfigError, match=DEFAULT):
         load_pretrained("kernel-unknown")
+    for name in ("kernel-unknown", "a" * 5000):
+        with pytest.raises(ConfigError, match=f"no file '{name}', and no network of that name"):
+            as_network(name)
 
 
 @pytest.mark.parametrize("name", names())

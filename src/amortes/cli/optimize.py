@@ -35,7 +35,7 @@ from amortes.optimiser.insight import Goal
 from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.suggest import ACQUISITIONS
 from amortes.optimiser.table import read_results
-from amortes.optimiser.text import number
+from amortes.optimiser.text import interval, number
 from amortes.training.interrupt import StopRequest
 
 REFRESH = 0.25  # seconds between pictures of what is running
@@ -240,9 +240,9 @@ def _conclude(run: CommandRun, optimizer: Optimizer, *, as_json: bool) -> None:
             )
         return
     _say(f"best observed     {number(best.value)}   {_arguments(best.config)}")
-    interval = f"{number(recommended.lower)} and {number(recommended.upper)}"
+    ends = interval(recommended.lower, recommended.upper, "and")
     _say(f"best expected     {number(recommended.median)}   {_arguments(recommended.config)}")
-    _say(f"                  {recommended.level:.0%} of evaluations between {interval}")
+    _say(f"                  {recommended.level:.0%} of evaluations between {ends}")
 
 
 def _arguments(config: dict[str, Any]) -> str:

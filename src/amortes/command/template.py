@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from amortes.errors import ConfigError
+from amortes.files import exists
 from amortes.optimiser.space import Config, Space
 
 FOLDER, NUMBER = "trial_folder", "trial_number"
@@ -54,7 +55,7 @@ class Template:
                 f"rename one of them."
             )
         program = self.words[0]
-        if len(self.words) == 1 and len(program.split()) > 1 and not Path(program).exists():
+        if len(self.words) == 1 and len(program.split()) > 1 and not exists(program):
             raise ConfigError(
                 f"the command is one word, {program!r}; give its words without quotes around all "
                 f"of them, or `bash -c` before them."

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from amortes.lab import actions, learned
 from amortes.lab.about import About, Prediction
 from amortes.lab.errors import ConflictError
-from amortes.lab.folder import Folder
+from amortes.lab.folder import MOST_LETTERS, Folder
 from amortes.lab.form import build_space
 from amortes.lab.paste import read_table
 from amortes.lab.schemas import (
@@ -59,7 +59,7 @@ def folder_of(request: Request) -> Folder:
     return folder
 
 
-def study_of(request: Request, study: Annotated[str, Path(max_length=100)]) -> Study:
+def study_of(request: Request, study: Annotated[str, Path(max_length=MOST_LETTERS)]) -> Study:
     """The study in the address."""
     return folder_of(request).study(study)
 

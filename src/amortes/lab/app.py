@@ -1,23 +1,21 @@
 """The application: API, pages and files behind the guard, and errors as people can read them."""
 
-import importlib.resources
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from amortes import __version__
 from amortes.errors import AmortesError
 from amortes.lab import api, pages
+from amortes.lab.assets import ADDRESS, Assets
 from amortes.lab.errors import FormError, LabError
 from amortes.lab.folder import Folder
+from amortes.lab.form import further_mistakes
 from amortes.lab.guard import Guard, TooLargeError
-
-HERE = Path(str(importlib.resources.files("amortes.lab")))
 
 
 def create_app(folder: Path, *, token: str, host: str = "127.0.0.1") -> FastAPI:
@@ -33,7 +31,7 @@ def create_app(folder: Path, *, token: str, host: str = "127.0.0.1") -> FastAPI:
     app.state.folder = Folder(folder)
     app.include_router(api.router)
     app.include_router(pages.router)
-    app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
+    app.mount(ADDRESS, Assets(), name="static")
     app.add_middleware(Guard, token=token, names=[host])
     app.add_exception_handler(AmortesError, _explain)
     app.add_exception_handler(RequestValidationError, _explain_request)
@@ -60,6 +58,8 @@ def _explain_request(request: Request, error: Exception) -> Response:
     problems = [
         {"at": _place(problem["loc"]), "message": _sentence(problem)} for problem in error.errors()
     ]
+    known = {problem["at"] for problem in problems}
+    problems += [vars(p) for p in further_mistakes(error.body) if p.at not in known]
     return answer(request, 422, " ".join(p["message"] for p in problems), problems)
 
 

@@ -26,7 +26,9 @@ from amortes.optimiser.state import FORMAT
 
 LONGEST = 60
 STATE = "state.json"
-NAME = re.compile(r"[^\W_][\w .()+-]{0,99}")
+MOST_LETTERS = 255
+NAME = re.compile(rf"[^\W_][^/\\:\x00-\x1f\x7f\ud800-\udfff]{{0,{MOST_LETTERS - 1}}}")
+"""Of files in the folder; not hidden ones, nor what could be the path to another folder."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +91,15 @@ class Folder:
         if not NAME.fullmatch(name):
             return None
         path = self.path / name
-        if path.is_dir():
-            path = path / STATE
-        elif path.suffix != ".json" or name.endswith(SUFFIX):
+        try:
+            if path.is_dir():
+                path = path / STATE
+            elif path.suffix != ".json" or name.endswith(SUFFIX):
+                return None
+            inside = path.resolve().is_relative_to(self.path.resolve())  # links may lead elsewhere
+            return path if inside and path.is_file() else None
+        except (OSError, ValueError):  # too long, or nothing that could be a name here
             return None
-        inside = path.resolve().is_relative_to(self.path.resolve())  # links may lead elsewhere
-        return path if inside and path.is_file() else None
 
 
 def slug(name: str) -> str:

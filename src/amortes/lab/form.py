@@ -1,17 +1,24 @@
 """From what a form says to a space: mistakes are found all at once, each with its field."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from amortes.errors import ConfigError
 from amortes.lab.errors import FormError, Problem
 from amortes.lab.formula import parse
 from amortes.lab.schemas import (
+    MOST_PARAMETERS,
     ChoiceParameter,
+    Constraints,
     FixedParameter,
     FloatParameter,
     IntParameter,
+    LinearConstraint,
+    Parameter,
     SpaceForm,
 )
 from amortes.optimiser.choices import Categorical, Ordinal
@@ -28,40 +35,19 @@ RESERVED = ("trial", "status", "value", "cost", "violation", "reason")
 
 def build_space(form: SpaceForm) -> Space:
     """The space that is meant, or a `FormError` with all that is wrong."""
-    problems: list[Problem] = []
-    parameters: dict[str, Any] = {}
-    for i, entry in enumerate(form.parameters):
-        at = f"parameters.{i}"
-        if entry.name in parameters:
-            problems.append(Problem(f"{at}.name", f"There is already a parameter {entry.name}."))
-            continue
-        if entry.name.lower() in RESERVED:
-            text = f"{entry.name} is the name of a column of results; choose another one."
-            problems.append(Problem(f"{at}.name", text))
-        mistakes = list(_mistakes(entry, at))
-        problems += mistakes
-        parameters[entry.name] = None
-        if not mistakes:
-            parameters[entry.name] = _attempt(problems, at, partial(_made, entry))
-    names = [entry.name for entry in form.parameters]
-    constraints = []
-    for i, limit in enumerate(form.constraints):
-        at = f"constraints.{i}"
-        if isinstance(limit, str):
-            make: Callable[[], Any] = partial(parse, limit, names)
-        else:
-            make = partial(Linear, limit.coefficients, limit.upper)
-        constraints.append(_attempt(problems, at, make))
+    parts = _Parts(dict(enumerate(form.parameters)), [entry.name for entry in form.parameters])
+    constraints = parts.limits(form.constraints)
+    problems = parts.problems
     if not problems and all(isinstance(p, FixedParameter) for p in form.parameters):
         text = "Nothing varies: give at least one parameter a range or choices."
         problems.append(Problem("parameters", text))
-    conditions = {}
-    for i, entry in enumerate(form.parameters):
-        if entry.when is not None:
-            conditions[entry.name] = Condition(entry.when.parameter, tuple(entry.when.values))
-            problems += _wrong_condition(entry, form.parameters[:i], f"parameters.{i}.when")
     if not problems:
-        make = partial(Space, parameters, constraints=constraints, conditions=conditions)
+        conditions = {
+            entry.name: Condition(entry.when.parameter, tuple(entry.when.values))
+            for entry in form.parameters
+            if entry.when is not None
+        }
+        make = partial(Space, parts.made, constraints=constraints, conditions=conditions)
         space = _attempt(problems, "constraints", make)
         if isinstance(space, Space) and _possible(space):
             return space
@@ -69,6 +55,68 @@ def build_space(form: SpaceForm) -> Space:
             text = "Within the ranges, no values satisfy all of these limits."
             problems.append(Problem("constraints", text))
     raise FormError(problems)
+
+
+def further_mistakes(form: Any) -> list[Problem]:
+    """What is wrong in those parts of a form that are understood, where others are not."""
+    rows = form.get("parameters") if isinstance(form, dict) else None
+    if not isinstance(rows, list):
+        return []
+    rows = [row if isinstance(row, dict) else {} for row in rows[:MOST_PARAMETERS]]
+    names = [str(row.get("name") or "").strip() for row in rows]
+    entries: dict[int, AnyParameter] = {}
+    for i, row in enumerate(rows):
+        with contextlib.suppress(ValidationError):
+            named = row | {"name": names[i] or f"parameter {i + 1}"}
+            entries[i] = TypeAdapter(Parameter).validate_python(named)
+    parts = _Parts(entries, names)
+    with contextlib.suppress(ValidationError):
+        parts.limits(TypeAdapter(Constraints).validate_python(form.get("constraints", [])))
+    return parts.problems
+
+
+class _Parts:
+    """The parameters and limits of a form, and what is wrong with them.
+
+    entries: parameters by their place in the form.
+    names: those of all that are there, also if nothing else is known of them.
+    """
+
+    def __init__(self, entries: Mapping[int, AnyParameter], names: Sequence[str]) -> None:
+        self.names = names
+        self.made: dict[str, Any] = {}
+        self.problems: list[Problem] = []
+        for i, entry in entries.items():
+            self._add(entry, f"parameters.{i}")
+            earlier = [entries[k] for k in entries if k < i]
+            unknown = {name for k, name in enumerate(names[:i]) if k not in entries}
+            if entry.when is not None and entry.when.parameter not in unknown:
+                self.problems += _wrong_condition(entry, earlier, f"parameters.{i}.when")
+
+    def _add(self, entry: AnyParameter, at: str) -> None:
+        if entry.name in self.made:
+            text = f"There is already a parameter {entry.name}."
+            self.problems.append(Problem(f"{at}.name", text))
+            return
+        if entry.name.lower() in RESERVED:
+            text = f"{entry.name} is the name of a column of results; choose another one."
+            self.problems.append(Problem(f"{at}.name", text))
+        mistakes = list(_mistakes(entry, at))
+        self.problems += mistakes
+        self.made[entry.name] = None
+        if not mistakes:
+            self.made[entry.name] = _attempt(self.problems, at, partial(_made, entry))
+
+    def limits(self, given: Sequence[LinearConstraint | str]) -> list[Any]:
+        """The constraints."""
+        made = []
+        for i, limit in enumerate(given):
+            if isinstance(limit, str):
+                make: Callable[[], Any] = partial(parse, limit, self.names)
+            else:
+                make = partial(Linear, limit.coefficients, limit.upper)
+            made.append(_attempt(self.problems, f"constraints.{i}", make))
+        return made
 
 
 def _possible(space: Space) -> bool:

@@ -7,7 +7,6 @@ improvement, weighed by the chance of success and the cost, with pending trials 
 
 import itertools
 import math
-import statistics
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -15,13 +14,14 @@ from amortes.errors import DataError
 from amortes.lab.errors import ConflictError, NotFoundError
 from amortes.lab.study import Snapshot
 from amortes.lab.words import worth_text
-from amortes.optimiser.choices import Choices
+from amortes.optimiser.choices import Choices, identity
 from amortes.optimiser.limits import departures
 from amortes.optimiser.numeric import Numeric
 from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.parameter import Parameter
 from amortes.optimiser.recommendation import Recommendation
-from amortes.optimiser.space import Space
+from amortes.optimiser.space import Config, Space
+from amortes.optimiser.spread import spread
 
 T = TypeVar("T")
 LEVEL = 0.9
@@ -35,7 +35,7 @@ def overview(optimizer: Optimizer, snapshot: Snapshot) -> dict[str, Any]:
     values = [trial.value for trial in snapshot.having("done") if trial.value is not None]
     gain = optimizer.expected_gain()
     verdict, sentence = worth_text(
-        gain, statistics.pstdev(values), snapshot.about.unit, len(values)
+        gain, spread(values, maximise=snapshot.goal == "maximize"), snapshot.about.unit, len(values)
     )
     return {
         "recommendation": dict(vars(recommended)),
@@ -51,7 +51,12 @@ def slices(optimizer: Optimizer, snapshot: Snapshot) -> dict[str, Any]:
     """The predictive and the gain along each parameter, the others as recommended."""
     centre = _recommended(optimizer).config
     space = optimizer.space
-    along = {name: values_of(p, LINE) for name, p in space.free.items() if name in centre}
+    told = _best_first(snapshot)
+    along = {
+        name: values_of(p, LINE, [config[name] for config in (centre, *told) if name in config])
+        for name, p in space.free.items()
+        if name in centre
+    }
     configs = [
         space.adapted({**centre, name: value}) for name, values in along.items() for value in values
     ]
@@ -91,7 +96,11 @@ def contour(optimizer: Optimizer, snapshot: Snapshot, x: str, y: str) -> dict[st
     if x == y:
         raise ConflictError("Choose two different parameters.")
     centre = _recommended(optimizer).config
-    across, up = values_of(space.free[x], SIDE), values_of(space.free[y], SIDE)
+    known = [centre, *_best_first(snapshot)]
+    across, up = (
+        values_of(space.free[name], SIDE, [config[name] for config in known if name in config])
+        for name in (x, y)
+    )
     configs = [space.adapted({**centre, x: a, y: b}) for b in up for a in across]
     if not all(x in config and y in config for config in configs):
         raise ConflictError(
@@ -139,10 +148,22 @@ def _parents(space: Space, name: str) -> set[str]:
     return found
 
 
-def values_of(parameter: Parameter, most: int) -> list[Any]:
-    """Values of a parameter in order: all of them, or so many spread over its range."""
+def _best_first(snapshot: Snapshot) -> list[Config]:
+    """The configs of the results."""
+    sign = -1.0 if snapshot.goal == "maximize" else 1.0
+    done = sorted(snapshot.having("done"), key=lambda trial: sign * (trial.value or 0.0))
+    return [trial.config for trial in done]
+
+
+def values_of(parameter: Parameter, most: int, known: Sequence[Any] = ()) -> list[Any]:
+    """Values of a parameter in order: all of them, or so many spread over its range.
+
+    Of too many choices those that are known come first, then those that head the list.
+    """
     if isinstance(parameter, Choices):
-        return parameter.values()[:most]
+        order = dict.fromkeys(identity(choice) for choice in (*known, *parameter.choices))
+        shown = set(itertools.islice(order, most))
+        return [choice for choice in parameter.values() if identity(choice) in shown]
     if parameter.cardinality is not None and parameter.cardinality <= most:
         return parameter.values()
     steps = [i / (most - 1) for i in range(most)]

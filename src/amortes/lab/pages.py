@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from amortes.lab import figures, learned, words
 from amortes.lab.api import AFolder, AStudy
+from amortes.lab.assets import ADDRESS
 from amortes.lab.study import Snapshot, Study
 from amortes.optimiser.choices import Choices
 from amortes.optimiser.numeric import Int
@@ -28,6 +29,7 @@ templates.env.filters |= {
     "minute": lambda s: datetime.fromtimestamp(s, UTC).astimezone().strftime("%d %b %Y, %H:%M"),
 }
 templates.env.globals |= {
+    "static": ADDRESS,
     "interval": words.interval_text,
     "range_text": words.range_text,
     "condition_text": words.condition_text,

@@ -13,6 +13,7 @@ from pydantic import (
 from amortes.lab.about import Prediction
 
 MOST_AT_ONCE = 50  # suggestions on one request
+MOST_PARAMETERS = 50  # of a study
 MOST_ROWS = 2000  # past results on one request
 
 
@@ -107,13 +108,15 @@ class LinearConstraint(Strict):
 
 
 Formula = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
+Parameters = Annotated[list[Parameter], Field(min_length=1, max_length=MOST_PARAMETERS)]
+Constraints = Annotated[list[LinearConstraint | Formula], Field(max_length=20)]
 
 
 class SpaceForm(Strict):
     """What is varied."""
 
-    parameters: Annotated[list[Parameter], Field(min_length=1, max_length=50)]
-    constraints: Annotated[list[LinearConstraint | Formula], Field(max_length=20)] = []
+    parameters: Parameters
+    constraints: Constraints = []
     """Formulas such as `2 * flour + water <= 500`, or their coefficients."""
 
 

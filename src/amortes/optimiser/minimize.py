@@ -10,7 +10,6 @@ import contextlib
 import logging
 import math
 import os
-import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import (
@@ -20,13 +19,12 @@ from concurrent.futures import (
     as_completed,
     wait,
 )
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from amortes.errors import ConfigError, DataError, require_int, shown
-from amortes.files import as_path, locked
+from amortes.files import as_path, exists, locked
 from amortes.numbers import as_float
 from amortes.optimiser.executor import executor_of
 from amortes.optimiser.insight import Goal
@@ -35,6 +33,7 @@ from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.progress import progress_bar
 from amortes.optimiser.result import Result
 from amortes.optimiser.space import Config, Space
+from amortes.optimiser.spread import spread
 from amortes.optimiser.start import Start
 from amortes.optimiser.trials import Trial, positive
 from amortes.pretrained import AnyNetwork
@@ -77,6 +76,7 @@ def minimize(
     timeout: seconds after which no evaluation begins; those under way are waited for.
     early_stop: end when the expected gain of any further evaluation has been below this share of
         the spread (standard deviation) of the values three times in a row; 0.001 is a good choice.
+        Values that are worse than all others by far do not count in the spread.
     errors: what an exception in fun, or a result that is no number, does: record a failed trial,
         or end the run.
     max_failures: end when so many evaluations of this call have failed and none ever succeeded;
@@ -104,7 +104,7 @@ def minimize(
     alone = contextlib.nullcontext() if state is None else locked(as_path(state), "`minimize`")
     bar = progress_bar(n_trials, shown=progress)
     with alone, bar, executor_of(workers) as executor:
-        if state is not None and Path(state).exists():
+        if state is not None and exists(state):
             optimizer = optimizer.resumed(state)
         run = _Run(fun, optimizer, n_trials, early_stop, errors, max_failures, callback, state)
         run.say = bar.say
@@ -247,8 +247,8 @@ class _Run:
         if self.early_stop is None or trial.value is None:
             return
         values = [t.value for t in self.optimizer.trials if t.value is not None]
-        spread = statistics.pstdev(values)
-        small = spread > 0 and self.optimizer.expected_gain() < self.early_stop * spread
+        size = spread(values, maximise=self.optimizer.goal == "maximize")
+        small = size > 0 and self.optimizer.expected_gain() < self.early_stop * size
         self.negligible = self.negligible + 1 if small else 0
         if self.negligible == CONVINCED:
             self.message = (

@@ -130,6 +130,9 @@ class Optimizer(Insight):
         `violation` is for a constraint that only an evaluation can tell: by how much it is
         violated, at most 0 if it is not (of several, the largest). Where it is, the trial counts as
         failed; where it will be is learned, from results that satisfy it too.
+
+        The noise is inferred, one level for all results, and cannot be given. If a result is an
+        average, tell the single measurements instead.
         """
         outcome = Outcome.of(value, cost, failed, reason, violation)
         with self._lock:

@@ -20,7 +20,7 @@ from amortes.errors import DataError, require_int, shown
 from amortes.nets.distributions import Predictive
 from amortes.numbers import as_float
 from amortes.optimiser.space import Config, Space
-from amortes.optimiser.text import config_text, html_table, number, percent
+from amortes.optimiser.text import config_text, html_table, interval, number, percent
 from amortes.random import generator
 
 
@@ -53,8 +53,8 @@ class Prediction:
     def text(self) -> str:
         """The mean and the interval in one line."""
         return (
-            f"{number(self.mean, 4)}, between {number(self.lower, 4)} and {number(self.upper, 4)} "
-            f"with probability {percent(self.level)}"
+            f"{number(self.mean, 4)}, between {interval(self.lower, self.upper, 'and', 4)} with "
+            f"probability {percent(self.level)}"
         )
 
     def __repr__(self) -> str:
@@ -67,7 +67,7 @@ class Prediction:
             ("config", config_text(self.config)),
             ("mean", self.mean),
             ("median", self.median),
-            (f"{percent(self.level)} interval", f"{number(self.lower)} to {number(self.upper)}"),
+            (f"{percent(self.level)} interval", interval(self.lower, self.upper)),
         ]
         return html_table(rows, title=f"Prediction of {what}")
 

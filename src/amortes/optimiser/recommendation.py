@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from amortes.optimiser.space import Config
-from amortes.optimiser.text import config_text, html_table, number, percent
+from amortes.optimiser.text import config_text, html_table, interval, number, percent
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,8 +28,7 @@ class Recommendation:
         """The recommendation in one line."""
         return (
             f"{config_text(self.config)}; expected result {number(self.median, 4)}, between "
-            f"{number(self.lower, 4)} and {number(self.upper, 4)} with probability "
-            f"{percent(self.level)}"
+            f"{interval(self.lower, self.upper, 'and', 4)} with probability {percent(self.level)}"
         )
 
     def __repr__(self) -> str:
@@ -39,6 +38,6 @@ class Recommendation:
         rows = [
             *self.config.items(),
             ("expected result", self.median),
-            (f"{percent(self.level)} interval", f"{number(self.lower)} to {number(self.upper)}"),
+            (f"{percent(self.level)} interval", interval(self.lower, self.upper)),
         ]
         return html_table(rows, title="Recommendation")

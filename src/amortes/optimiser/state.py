@@ -25,7 +25,7 @@ def check_state(state: Any) -> dict[str, Any]:
     """The state if it is one this version can read, else a `FileError`."""
     if not isinstance(state, Mapping) or state.get("format") != FORMAT:
         raise FileError(f"not the state of an Optimizer: expected an object of format {FORMAT!r}.")
-    if state.get("version") != VERSION:
+    if type(state.get("version")) is not int or state["version"] != VERSION:
         raise FileError(
             f"the state has version {state.get('version')!r}, this amortes reads {VERSION}. "
             f"Use the version of amortes that wrote it."

@@ -13,6 +13,13 @@ def number(value: Any, digits: int = 5) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float) else printable(str(value))
 
 
+def interval(lower: float, upper: float, word: str = "to", digits: int = 5) -> str:
+    """The ends of an interval, with as many digits as tell them apart."""
+    enough = (n for n in range(digits, 13) if number(lower, n) != number(upper, n))
+    digits = next(enough, digits)
+    return f"{number(lower, digits)} {word} {number(upper, digits)}"
+
+
 def printable(text: str) -> str:
     """The text with what no file or terminal can encode (lone surrogates) replaced."""
     return text.encode("utf-8", "replace").decode()

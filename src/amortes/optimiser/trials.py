@@ -244,6 +244,11 @@ class Ledger:
             raise DataError(
                 f"status: must be one of {', '.join(get_args(Status))}, not {shown(trial.status)}."
             )
+        for field in ("value", "cost", "violation"):
+            told = getattr(trial, field)
+            missing = told is None and field == "value" and trial.status == "done"
+            if missing or isinstance(told, bool) or not isinstance(told, int | float | None):
+                raise DataError(f"{field}: must be a number, not {shown(told)}.")
         outcome = Outcome(trial.status, None, None, None)
         if trial.status in ("done", "failed"):
             failed = trial.status == "failed"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from amortes.errors import ConfigError
+from amortes.files import exists
 from amortes.nets.base import Network
 from amortes.training.export import Card, load_network
 
@@ -58,7 +59,7 @@ def as_network(network: AnyNetwork | None, *, gains: bool = False) -> Network[An
         )
     if network in names():
         return load_pretrained(str(network))[0]
-    if not Path(network).exists():
+    if not exists(network):
         raise ConfigError(
             f"network: there is no file {os.fspath(network)!r}, and no network of that name; there "
             f"are {', '.join(names())}."

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.collections import QuadMesh
 
 from amortes.nets.kernel import KernelNetwork
-from amortes.optimiser import Categorical, Float, Optimizer
+from amortes.optimiser import Categorical, Float, Int, Linear, Optimizer, Space
 from amortes.optimiser.plots.contour import _bar_ticks
 from amortes.optimiser.plots.picture import Picture
 from amortes.optimiser.plots.style import STYLES
@@ -44,6 +44,18 @@ def test_what_is_marked(opt: Optimizer) -> None:
     assert figure.axes[0].get_xlabel() == "width"
     assert figure.axes[0].get_ylabel() == "layers"
     figure.savefig(io.BytesIO(), format="png", dpi=40)
+
+
+def test_surfaces_and_hatches_end_where_the_axes_do(network: KernelNetwork) -> None:
+    space = {"n": Int(1, 10**5, log=True), "x": Float(0, 1), "c": Categorical(["a", "b"])}
+    opt = Optimizer(Space(space, constraints=[Linear({"x": 1.0}, 0.5)]), network=network)
+    for i in range(3):
+        opt.tell(opt.ask(), float(i))
+    for pair in (("n", "x"), ("c", "x")):
+        surface, hatches = opt.plot.contour(*pair).axes[0].collections[:2]
+        for drawn, bottom in ((surface, 0.0), (hatches, 0.5)):
+            box = drawn.get_datalim(drawn.axes.transData)  # type: ignore[union-attr]
+            assert box.extents == pytest.approx([0.0, bottom, 1.0, 1.0], abs=0.02)
 
 
 def test_results_far_off_are_marked_and_cut_off(network: KernelNetwork) -> None:

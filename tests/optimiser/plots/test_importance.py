@@ -19,3 +19,8 @@ def test_many_and_none() -> None:
     assert ax.get_yticklabels()[-1].get_text() == "20 others"
     (ax,) = draw_importance({"x": 0.0, "y": 0.0}, STYLES["light"]).axes
     assert ax.get_xlim() == (0.0, 1.0)
+
+
+def test_small_shares_are_not_none() -> None:
+    (ax,) = draw_importance({"a": 0.95, "b": 0.0496, "c": 0.0004, "d": 0.0}, STYLES["light"]).axes
+    assert [text.get_text() for text in ax.texts] == ["95%", "5.0%", "< 0.1%", "0%"]

@@ -21,6 +21,8 @@ def test_values_above_slices(opt: Optimizer) -> None:
     assert [ax.get_xlabel() for ax in figure.axes] == ["trial", "lr", "layers", "width", "act"]
     figure.draw_without_rendering()
     (legend,) = figure.legends
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert len([text for text in texts if text.startswith("result")]) == 1
     lowest = legend.get_window_extent().y0
     boxes: list[Any] = [ax.get_tightbbox() for ax in figure.axes]
     assert all(box.y1 <= lowest for box in boxes)

@@ -1,12 +1,13 @@
 // Charts by Plotly, in the colours of the page.
-import { show } from "./lab.js";
+import { show, words } from "./lab.js";
 
-// A large script, which nothing else on the page has to wait for.
+// A large script: the page is drawn before it is read, and nothing else waits for it.
 const loaded = new Promise((resolve) => {
   const script = document.createElement("script");
-  script.src = "/static/vendor/plotly-cartesian.min.js";
+  script.src = new URL("vendor/plotly-cartesian.min.js", import.meta.url);
   script.addEventListener("load", resolve);
-  document.head.append(script);
+  const begin = () => setTimeout(() => document.head.append(script));
+  if (document.hidden) begin(); else requestAnimationFrame(begin); // hidden pages are not drawn
 });
 async function draw(place, traces, look) {
   await loaded;
@@ -43,7 +44,26 @@ const titled = (study) => (study.unit ? `${study.value} (${study.unit})` : study
 const named = (study, name) => (study.units[name] ? `${name} (${study.units[name]})` : name);
 const faded = (rgb, alpha) => rgb.replace(/^rgb\(([^)]*)\)$/, `rgba($1, ${alpha})`);
 // Names are text, never markup.
-const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+const plain = (value) => words(value).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+
+// Long names are cut in the middle, with as many letters as tell them apart.
+function cut(text, most) {
+  const tail = Math.ceil(most / 2) - 1;
+  return text.length > most ? `${text.slice(0, most - tail - 1)}…${text.slice(-tail)}` : text;
+}
+export function shortened(texts, most) {
+  for (; most < 60; most += 4) {
+    const short = texts.map((text) => cut(text, most));
+    if (new Set(short).size === new Set(texts).size) return short;
+  }
+  return texts;
+}
+// Ticks of an axis of names: all of them, or only some if they would not be readable.
+function nameTicks(values, most, room) {
+  const every = Math.ceil(values.length / room);
+  const shown = values.filter((_, i) => i % every === 0);
+  return { tickvals: shown.map(plain), ticktext: shortened(shown.map(words), most).map(plain), tickfont: { size: shown.length > 12 ? 10 : 12 } };
+}
 
 // Ticks of a logarithmic axis: powers of ten, over few decades 2 and 5 times these, too.
 function logTicks(values) {
@@ -115,7 +135,7 @@ export function drawOverview(study, overview) {
   const names = Object.keys(overview.importance).reverse();
   const unknown = names.every((name) => overview.importance[name] === 0) ? "more results are needed to tell" : "";
   draw("importance", [{ type: "bar", orientation: "h", y: names.map(plain), x: names.map((name) => 100 * overview.importance[name]), marker: { color: t.accent }, hovertemplate: "%{y}: %{x:.0f} %<extra></extra>" }],
-    layout(t, { xaxis: { title: { text: "share of the variation (%)" }, range: [0, 100] }, yaxis: { type: "category" }, annotations: noted(t, unknown) }));
+    layout(t, { xaxis: { title: { text: "share of the variation (%)" }, range: [0, 100] }, yaxis: { type: "category", ...nameTicks(names, 24, 16) }, annotations: noted(t, unknown) }));
 }
 
 export function drawSlices(study, { panels, results, numbers, centre }) {
@@ -138,8 +158,10 @@ export function drawSlices(study, { panels, results, numbers, centre }) {
   panels.forEach((panel, i) => {
     const id = `slice-${i}`;
     const x = panel.axis === "category" ? panel.values.map(plain) : panel.values;
-    const told = panel.axis === "category" ? panel.told.map((value) => (value === null ? null : plain(value))) : panel.told;
-    const here = panel.axis === "category" ? plain(centre[panel.name]) : centre[panel.name];
+    const shown = new Set(x);
+    const told = panel.axis === "category" ? panel.told.map((value) => (value === null || !shown.has(plain(value)) ? null : plain(value))) : panel.told;
+    // Lines are placed by the number of a category: its name may be a number, too.
+    const here = panel.axis === "category" ? x.indexOf(plain(centre[panel.name])) : centre[panel.name];
     const points = { x, y: panel.median, name: "expected", hovertemplate: "%{x}: %{y:.4g}<extra></extra>" };
     const traces = panel.axis === "category"
       ? [{ ...points, mode: "markers", marker: { color: t.accent, size: 9 }, error_y: { type: "data", symmetric: false, array: panel.upper.map((u, k) => u - panel.median[k]), arrayminus: panel.lower.map((l, k) => panel.median[k] - l), color: faded(t.accent, 0.6), thickness: 4, width: 0 } }]
@@ -151,7 +173,7 @@ export function drawSlices(study, { panels, results, numbers, centre }) {
       { x: told, y: results, mode: "markers", marker: { color: t.ink, size: 5, opacity: 0.45 }, name: "results", text: numbers, hovertemplate: "trial %{text}: %{y:.4g}<extra></extra>" },
       panel.axis === "category" ? { ...gain, type: "bar", marker: { color: faded(t.good, 0.7) } } : { ...gain, mode: "lines", fill: "tozeroy", line: { color: t.good, width: 1.5 }, fillcolor: faded(t.good, 0.2) },
     ], layout(t, {
-      xaxis: { type: panel.axis, anchor: "y2", ...(panel.axis === "log" ? logTicks(panel.values) : {}) },
+      xaxis: { type: panel.axis, anchor: "y2", ...(panel.axis === "log" ? logTicks(panel.values) : panel.axis === "category" ? nameTicks(panel.values, 12, 25) : {}) },
       yaxis: { domain: [0.32, 1], title: { text: plain(study.unit || study.value) }, ...scale },
       annotations: noted(t, note),
       yaxis2: { domain: [0, 0.22], gridcolor: t.grid, zeroline: false, rangemode: "tozero", showticklabels: false, title: { text: "gain", font: { size: 11 } } },
@@ -169,8 +191,9 @@ function flatLimits(values) {
 
 export function drawContour(study, pair) {
   const t = theme();
-  const axis = ({ axis: type, values, name }) => ({ type, title: { text: plain(named(study, name)) }, ...(type === "category" ? { categoryarray: values.map(plain), categoryorder: "array" } : type === "log" ? logTicks(values) : {}) });
-  const on = (part, value) => (value === undefined ? null : part.axis === "category" ? plain(value) : value);
+  const axis = ({ axis: type, values, name }) => ({ type, title: { text: plain(named(study, name)) }, ...(type === "category" ? { categoryarray: values.map(plain), categoryorder: "array", ...nameTicks(values, 12, 25) } : type === "log" ? logTicks(values) : {}) });
+  const shown = new Map([pair.x, pair.y].map((part) => [part, new Set(part.values.map(plain))]));
+  const on = (part, value) => (value === undefined ? null : part.axis !== "category" ? value : shown.get(part).has(plain(value)) ? plain(value) : null);
   const smooth = pair.x.axis !== "category" && pair.y.axis !== "category" && pair.x.values.length > 8 && pair.y.values.length > 8;
   const marks = ["done", "pending"].map((status) => ({
     ...{ mode: "markers", type: "scatter", hovertemplate: "trial %{text}<extra></extra>" },

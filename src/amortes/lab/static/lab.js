@@ -88,8 +88,44 @@ export function busy(button, work) {
   return work().finally(() => button.removeAttribute("aria-busy"));
 }
 
+// Tables in files, chosen or dropped anywhere: for one that missed its field, a browser would leave
+// the page. `place` gives the field, if there is one now.
+export function takeFiles(place, take) {
+  const read = async (file) => {
+    const text = file && await textOf(file);
+    if (text) take(text);
+  };
+  for (const kind of ["dragover", "dragleave", "drop"]) {
+    document.addEventListener(kind, (event) => {
+      if (!event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      place()?.classList.toggle("dropping", kind === "dragover");
+      if (kind === "drop" && place()) read(event.dataTransfer.files[0]);
+    });
+  }
+  document.addEventListener("change", (event) => {
+    if (event.target.type !== "file") return;
+    read(event.target.files[0]);
+    event.target.value = ""; // or the same file could not be chosen again
+  });
+}
+
+async function textOf(file) {
+  if (file.size > 1e6) return say("This file is larger than 1 MB.", { wrong: true });
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  const wide = { "255,254": "utf-16le", "254,255": "utf-16be" }[bytes.slice(0, 2).join()];
+  if (!wide && bytes.includes(0)) return say(`${file.name} is not a text file. Save the table as CSV in your spreadsheet program, or copy it and paste it here.`, { wrong: true });
+  try {
+    return new TextDecoder(wide || "utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return new TextDecoder("windows-1252").decode(bytes); // as spreadsheets on Windows save it
+  }
+}
+
+export const words = (value) => (value !== null && typeof value === "object" ? JSON.stringify(value) : String(value));
+
 export function show(value, digits = 4) {
-  if (typeof value !== "number") return String(value);
+  if (typeof value !== "number") return words(value);
   const [size, rounded] = [Math.abs(value), Number(value.toPrecision(digits))];
   if (size >= 1e12 || (size > 0 && size < 1e-4) || (size >= 1e6 && !Number.isInteger(value))) return rounded.toExponential().replace("-", "−");
   return rounded.toLocaleString("en", { maximumSignificantDigits: digits, useGrouping: false }).replace("-", "−");

@@ -1,5 +1,5 @@
 // The form of a new study.
-import { busy, call, mark, say, unmark } from "./lab.js";
+import { busy, call, mark, takeFiles, unmark } from "./lab.js";
 
 const form = document.getElementById("new-study");
 const list = document.getElementById("parameters");
@@ -168,21 +168,10 @@ function listing(trials) {
   return box;
 }
 
-async function take(file) {
-  if (!file) return;
-  if (file.size > 1e6) return say("This file is larger than 1 MB.", { wrong: true });
-  table.value = await file.text();
+takeFiles(() => table, (text) => {
+  table.value = text;
   document.getElementById("check").click();
-}
-document.getElementById("file").addEventListener("change", (event) => take(event.target.files[0]));
-for (const kind of ["dragover", "dragleave", "drop"]) {
-  table.addEventListener(kind, (event) => {
-    if (kind !== "dragleave" && ![...event.dataTransfer.types].includes("Files")) return;
-    event.preventDefault();
-    table.classList.toggle("dropping", kind === "dragover");
-    if (kind === "drop") take(event.dataTransfer.files[0]);
-  });
-}
+});
 
 const filled = JSON.parse(document.getElementById("filled")?.textContent || "null");
 if (filled) {

@@ -1,5 +1,5 @@
 // A study's page: what is typed goes to the API, and the page follows the run, whoever changes it.
-import { busy, call, mark, Refused, say, show, unmark } from "./lab.js";
+import { busy, call, mark, Refused, say, show, takeFiles, unmark } from "./lab.js";
 import { drawContour, drawOverview, drawResults, drawSlices } from "./charts.js";
 
 const root = document.getElementById("study");
@@ -281,6 +281,12 @@ document.addEventListener("click", (event) => {
   if (menu?.open && !menu.contains(event.target)) menu.open = false;
 });
 
+takeFiles(() => document.getElementById("paste-table"), (text) => {
+  const field = document.getElementById("paste-table");
+  field.closest("details").open = true;
+  field.value = text;
+  field.focus();
+});
 for (const key of ["pair-x", "pair-y"]) document.getElementById(key)?.addEventListener("change", () => attempt(null, pair));
 addEventListener("keydown", (event) => {
   const menu = document.getElementById("export");

@@ -41,14 +41,14 @@ HATCHES = STYLES["dark"].infeasible
 def draw_contour(view: View, x: str, y: str) -> Picture:
     """The figure: median, and width of the interval, others held at the recommended."""
     axes = [view.axis(name) for name in (x, y)]
-    most = GRID if all(axis.continuous for axis in axes) else FINE
+    smooth = all(axis.continuous for axis in axes)
+    most = GRID if smooth else FINE
     columns, rows = (_some(axis.values(), most) for axis in axes)
     configs = [view.varied({x: a, y: b}) for b in rows for a in columns]
     low, middle, high = (part.reshape(len(rows), -1) for part in view.band(configs))
     allowed = view.allowed(configs).reshape(len(rows), -1)
     unused = np.array([x not in c or y not in c for c in configs]).reshape(len(rows), -1)
-    along = np.array([axes[0].place(value) for value in columns])
-    where = along, np.array([axes[1].place(value) for value in rows])
+    where = _places(axes[0], columns), _places(axes[1], rows)
     picture = Picture(2 * WIDTH + 0.6, 4.3, view.style)
     width = high - low
     if view.scale.beyond:  # far off they are as wide as the worst results are bad
@@ -64,12 +64,13 @@ def draw_contour(view: View, x: str, y: str) -> Picture:
         Z, scale = whole.within(found)
         Z = np.ma.masked_array(Z, unused)
         cut = bool((found < scale.low).any()), bool((found > scale.high).any())
-        drawn = _surface(ax, axes, where, Z, scale, cmap=cmap, extend=EXTEND[cut])
+        drawn = _surface(ax, where, Z, scale, smooth=smooth, cmap=cmap, extend=EXTEND[cut])
         bar = picture.colour_bar(drawn, ax, shrink=0.95, pad=0.02, **_bar_ticks(scale))
         bar.minorformatter = NullFormatter()
         ax.set_title(title, loc="left", fontsize="medium")
         if not allowed.all():
-            shade = ax.contourf(*where, ~allowed, [0.5, 1.5], colors="none", hatches=["////"])
+            forbidden = (*where, ~allowed) if smooth else _as_cells(*where, ~allowed)
+            shade = ax.contourf(*forbidden, [0.5, 1.5], colors="none", hatches=["////"])
             shade.set(edgecolor=HATCHES, linewidth=0.0)
             legend.append(hatched(HATCHES, label="violates a constraint"))
         if unused.any():
@@ -91,18 +92,35 @@ def _some(values: list[Any], most: int) -> list[Any]:
     return [values[i] for i in dict.fromkeys(steps.tolist())]
 
 
+def _places(axis: ParameterAxis, values: list[Any]) -> np.ndarray:
+    """Where values are drawn; those at the ends of a continuous axis, at its ends.
+
+    The place of a whole number is in the middle of those that are rounded to it.
+    """
+    places = np.array([axis.place(value) for value in values])
+    if axis.continuous:
+        places[[0, -1]] = 0.0, 1.0
+    return places
+
+
+def _as_cells(x: np.ndarray, y: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Coordinates and values with which contours are the edges of cells."""
+    corners = (np.repeat(cell_edges(places), 2)[1:-1] for places in (x, y))
+    return (*corners, Z.repeat(2, axis=0).repeat(2, axis=1))
+
+
 def _surface(
     ax: Axes,
-    axes: list[ParameterAxis],
     where: tuple[np.ndarray, np.ndarray],
     Z: np.ndarray,
     scale: ValueScale,
     *,
+    smooth: bool,
     cmap: str,
     extend: str,
 ) -> Any:
     """Bands of colour between continuous axes, cells if one of them has few values."""
-    if all(axis.continuous for axis in axes):
+    if smooth:
         look = {"levels": _levels(scale), "extend": extend}
         bands = ax.contourf(*where, Z, norm=scale.norm(), cmap=cmap, **look)
         bands.set(edgecolor="face", linewidth=0.4)  # else SVG and PDF have gaps between them

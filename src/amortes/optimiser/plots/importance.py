@@ -19,8 +19,9 @@ def draw_importance(shares: Mapping[str, float], style: Style) -> Picture:
     ax = picture.subplots()
     dress(ax, style, grid="x")
     bars = ax.barh(range(len(names)), sizes, color=style.model, height=0.62)
-    texts = [f"{size:.1%}" if size < 0.0995 else f"{size:.0%}" for size in sizes]
-    ax.bar_label(bars, texts, padding=3, color=style.text, fontsize="small")
+    ax.bar_label(
+        bars, [_percent(size) for size in sizes], padding=3, color=style.text, fontsize="small"
+    )
     ax.set_yticks(range(len(names)), names)
     ax.tick_params(axis="y", length=0)
     ax.invert_yaxis()
@@ -28,3 +29,10 @@ def draw_importance(shares: Mapping[str, float], style: Style) -> Picture:
     ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     ax.set_xlabel("share in the variation of the expected value")
     return picture
+
+
+def _percent(share: float) -> str:
+    """Two digits, down to a tenth of a percent."""
+    if 0.0 < share < 0.0005:
+        return "< 0.1%"
+    return f"{share:.1%}" if 0.0 < share < 0.0995 else f"{share:.0%}"

@@ -21,6 +21,7 @@ def draw_page(view: View) -> Picture:
     picture = Picture(WIDTH, 0.6 + TOP + sum(heights), view.style)
     outer = picture.add_gridspec(2, 1, height_ratios=[TOP, sum(heights)])
     legend = add_convergence(picture.add_subplot(outer[0]), view)
+    legend = [handle for handle in legend if handle.get_label() != "result"]  # slices say more
     inner = outer[1].subgridspec(rows, columns, height_ratios=heights)
     legend += add_slices(picture, inner, view, axes, WIDTH / columns)
     picture.legend_above(legend)
