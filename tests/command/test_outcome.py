@@ -106,7 +106,7 @@ def test_keys_go_deeper_and_damage_is_reported(tmp_path: Path) -> None:
     assert file.read(tmp_path) == Answer(1.5)
     for damaged in ('{"test": ', "[" * 100_000, "1" * 5000):
         (tmp_path / "out" / "r.json").write_text(damaged)
-        assert "not readable as JSON" in (file.read(tmp_path).reason or "")
+        assert "not valid JSON" in (file.read(tmp_path).reason or "")
 
 
 def test_outputs_that_are_gone(tmp_path: Path) -> None:
