@@ -95,7 +95,7 @@ def test_a_damaged_note_of_the_command(
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
-    said = r"Another `amortes optimize` .* choose another folder"
+    said = r"another `amortes optimize` .* choose another folder"
     with folder.locked(), pytest.raises(FileError, match=said), folder.locked():
         raise AssertionError("both have the lock")
     with folder.locked():

@@ -77,7 +77,7 @@ def test_the_example_of_the_module_is_valid(tmp_path: Path) -> None:
     [
         ("[lr]\nlow = 1\nhigh = 2", r"\[lr\] type is missing; it must be one of float, int"),
         ('[lr]\ntype = "real"', r"\[lr\] type is 'real'; it must be"),
-        (FLOAT + "hihg = 3", r"\[lr\] has no key 'hihg'; float has low, high, log, step"),
+        (FLOAT + "hihg = 3", r"\[lr\] unknown key 'hihg'; float takes low, high, log, step"),
         ('[lr]\ntype = "int"\nlow = 1', r"\[lr\] high is missing; int needs low and high"),
         ('[a]\ntype = "ordinal"', r"\[a\] choices is missing; ordinal needs choices"),
         ('[lr]\ntype = ["float"]\n', r"\[lr\] type is \['float'\]; it must be one of"),

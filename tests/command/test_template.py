@@ -72,7 +72,7 @@ def test_the_environment_has_the_same_values() -> None:
 
 
 def test_mistakes_are_found_before_anything_runs() -> None:
-    with pytest.raises(ConfigError, match=r"\{rl\}, but .* lr, act, deep.* Write \{\{rl\}\}"):
+    with pytest.raises(ConfigError, match=r"\{rl\}, which .* lr, act, deep.* write \{\{rl\}\}"):
         fill("{rl}")
     with pytest.raises(ConfigError, match="no program 'trian-it'"):
         Template(["trian-it", "{lr}"], SPACE)
@@ -84,7 +84,7 @@ def test_mistakes_are_found_before_anything_runs() -> None:
 
 
 def test_a_quoted_command_is_noticed() -> None:
-    with pytest.raises(ConfigError, match="without quotes around all"):
+    with pytest.raises(ConfigError, match="leave out the quotes"):
         Template(["./train.sh {lr} {act}"], SPACE)
 
 

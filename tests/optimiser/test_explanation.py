@@ -169,7 +169,7 @@ def test_shares_of_the_score_are_said() -> None:
     assert (
         "30% of its score comes from uncertainty, 70%" in Explanation({}, None, "exploit", 0.3).text
     )
-    assert "only its uncertainty" in Explanation({}, None, "explore", 1.0).text
+    assert "its whole score is uncertainty" in Explanation({}, None, "explore", 1.0).text
 
 
 def test_a_foreign_trial(mixed: Optimizer) -> None:

@@ -291,7 +291,7 @@ def test_one_call_at_a_time_uses_a_file(network: KernelNetwork, tmp_path: Path) 
     path = tmp_path / "new" / "run.json"
 
     def fun(config: Config) -> float:
-        with pytest.raises(FileError, match=r"Another `minimize` .*run\.json.*another file"):
+        with pytest.raises(FileError, match=r"another `minimize` .*run\.json.*another file"):
             run(network, fun, n=2, state=path)
         return float(config["x"])
 

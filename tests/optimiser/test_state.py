@@ -46,7 +46,7 @@ def test_states_are_recognised() -> None:
     with pytest.raises(FileError, match="version 99"):
         check_state(state | {"version": 99})
     del state["trials"]
-    with pytest.raises(FileError, match="lacks trials"):
+    with pytest.raises(FileError, match="missing fields trials"):
         check_state(state)
 
 
@@ -124,7 +124,7 @@ def test_paths_that_are_no_files(network: KernelNetwork, tmp_path: Path, place: 
     path = tmp_path / place
     with pytest.raises(FileError, match=r"cannot write"):
         optimizer(network).save(path)
-    with pytest.raises(FileError, match=r"cannot be read"):
+    with pytest.raises(FileError, match=r"cannot read"):
         Optimizer.load(path, network=network)
 
 

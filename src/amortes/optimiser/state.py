@@ -31,7 +31,7 @@ def check_state(state: Any) -> dict[str, Any]:
             f"{VERSION}. Use the version of amortes that wrote it."
         )
     if missing := [field for field in FIELDS if field not in state]:
-        raise FileError(f"the saved run is damaged: {', '.join(missing)} is missing.")
+        raise FileError(f"the saved run is damaged: missing fields {', '.join(missing)}.")
     for field, kind in TYPES.items():
         if type(state[field]) is not kind:
             raise FileError(
