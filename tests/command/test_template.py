@@ -74,7 +74,7 @@ def test_the_environment_has_the_same_values() -> None:
 def test_mistakes_are_found_before_anything_runs() -> None:
     with pytest.raises(ConfigError, match=r"\{rl\}, which .* lr, act, deep.* write \{\{rl\}\}"):
         fill("{rl}")
-    with pytest.raises(ConfigError, match="no program 'trian-it'"):
+    with pytest.raises(ConfigError, match="cannot find the program 'trian-it'"):
         Template(["trian-it", "{lr}"], SPACE)
     with pytest.raises(ConfigError, match="command is missing"):
         Template([], SPACE)

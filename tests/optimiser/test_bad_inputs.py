@@ -218,9 +218,9 @@ CALLS: list[tuple[str, Callable[[Optimizer], Any], str]] = [
     ),
     (
         "trial-text",
-        lambda opt: opt.tell(Trial("0", {}), 1.0),
+        lambda opt: opt.tell(Trial("0", {}), 1.0),  # type: ignore[arg-type]
         "'0' with {} does not belong to this",
-    ),  # type: ignore[arg-type]
+    ),
     ("withdraw-none", lambda opt: opt.withdraw({"x": 0.5}), "no trial has the config"),
     ("withdraw-number", lambda opt: opt.withdraw(0), "expected a config"),  # type: ignore[arg-type]
     (
