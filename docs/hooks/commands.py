@@ -8,7 +8,7 @@ from mkdocs.structure.pages import Page
 from amortes.cli import app
 
 PLACE = "<!-- commands -->"
-WIDTH = 96
+WIDTH = 88
 
 
 def on_page_markdown(markdown: str, page: Page, **others: object) -> str:
@@ -20,7 +20,7 @@ def on_page_markdown(markdown: str, page: Page, **others: object) -> str:
 
 def _described(command: click.Command, name: str, level: int) -> Iterator[str]:
     context = click.Context(command, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH)
-    yield f"{'#' * level} {name}\n\n```text\n{command.get_help(context)}\n```"
+    yield f"{'#' * level} {name}\n\n```{{ .text .commands }}\n{command.get_help(context)}\n```"
     if isinstance(command, click.Group):
         for sub in command.list_commands(context):
             found = command.get_command(context, sub)

@@ -1,7 +1,8 @@
-"""amortes: amortised entropy search for Bayesian optimisation.
+"""amortes: Bayesian optimisation for expensive functions.
 
     from amortes import Float, Int, minimize
     result = minimize(train, {"lr": Float(1e-5, 1e-1, log=True), "layers": Int(1, 8)}, n_trials=40)
+    print(result)
 
 Names are imported when they are first used, so that `import amortes` is instant.
 """

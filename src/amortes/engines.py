@@ -66,8 +66,8 @@ def _run_processes(workers: int, task: Task, indices: Sequence[int]) -> Generato
                 yield future.result()
     except BrokenProcessPool as error:
         raise AmortesError(
-            "A worker process was killed, most often because memory ran out. What is finished is "
-            "kept: start the same command again, with fewer workers."
+            "a worker process was killed, most often because memory ran out. Finished work is "
+            "kept: run the same command again, with fewer workers."
         ) from error
     except BaseException:
         # Tasks in flight are abandoned: who interrupts does not want to wait for them.

@@ -1,7 +1,8 @@
 """Every error amortes raises on purpose.
 
 All derive from `AmortesError`, so one `except` catches them; each also derives from the built-in
-a caller would expect. A message says what came in, what was expected, and what to do.
+exception that a caller would expect, such as `ValueError`. A message says what was passed, what was
+expected, and what to do.
 """
 
 import contextlib
@@ -10,15 +11,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 SHOWN = 200
-"""Characters of a value that fit a message."""
+"""Characters of a value that fit into a message."""
 
 
 class AmortesError(Exception):
-    """Base class of all errors raised on purpose by amortes."""
+    """Base class of all errors that amortes raises on purpose."""
 
 
 class ConfigError(AmortesError, ValueError):
-    """A configuration value is invalid; the message names the field."""
+    """An argument or a setting is invalid; the message names it."""
 
 
 def require_least(config: object, **least: float) -> None:
@@ -69,15 +70,15 @@ def differences(
 
 
 class DataError(AmortesError, ValueError):
-    """An array has the wrong shape, dtype or values."""
+    """A config, a result or an array is invalid: it has the wrong values, type or shape."""
 
 
 class FileError(AmortesError, OSError):
-    """A file is missing, truncated, damaged, or was made by something else."""
+    """A file is missing or damaged, or was written by something else."""
 
 
 class MissingExtraError(AmortesError, ImportError):
-    """An optional dependency is not installed; the message says which extra brings it."""
+    """An optional dependency is not installed; the message says which extra to install."""
 
 
 @contextlib.contextmanager
@@ -87,9 +88,9 @@ def needs_extra(extra: str, what: str, instead: str = "") -> Iterator[None]:
         yield
     except ImportError as error:
         raise MissingExtraError(
-            f"{what}, which is not installed: `pip install amortes[{extra}]`{instead}."
+            f"{what}, which is not installed; run `pip install amortes[{extra}]`{instead}."
         ) from error
 
 
 class TrainingError(AmortesError, RuntimeError):
-    """A training run cannot go on (for instance the loss is no longer finite)."""
+    """A training run cannot continue, for instance because its loss is not finite."""

@@ -44,7 +44,7 @@ def _writing(target: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:  # ValueError: no name at all, or a null character
-        raise FileError(f"{target} cannot be written: {_reason(error)}.") from error
+        raise FileError(f"cannot write {target}: {_reason(error)}.") from error
 
 
 def make_folder(path: Path) -> None:
@@ -98,7 +98,7 @@ def read_json(source: AnyPath) -> Any:
     except UnicodeDecodeError as error:
         raise FileError(f"{source} is not valid JSON ({error}).") from error
     except (OSError, ValueError) as error:  # a folder, no permission; a null character
-        raise FileError(f"{source} cannot be read: {_reason(error)}.") from error
+        raise FileError(f"cannot read {source}: {_reason(error)}.") from error
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: also numbers of too many digits
@@ -137,8 +137,8 @@ def locked(place: Path, writer: str) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise FileError(
-                f"Another {writer} is writing to {place}. Wait for it, stop it, or choose another "
-                f"{kind}."
+                f"another {writer} is using {place}. Wait for it to finish, stop it, or choose "
+                f"another {kind}."
             ) from None
         except OSError:
             pass  # a file system without locks, as some networks have

@@ -124,6 +124,6 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
         pass
     handle = os.open(folder.path, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
-    with pytest.raises(FileError, match="Another sweep"), folder.locked():
+    with pytest.raises(FileError, match="another sweep"), folder.locked():
         pass
     os.close(handle)

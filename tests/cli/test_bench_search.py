@@ -39,7 +39,7 @@ def test_wrong_usage(tmp_path: Path) -> None:
     assert CliRunner().invoke(bench, ["search", "--score", "nei"]).exit_code == 2
     result = CliRunner().invoke(bench, [*QUICK, str(tmp_path / "none.safetensors")])
     assert isinstance(result.exception, ConfigError)
-    assert "no file" in str(result.exception)
+    assert "neither a file" in str(result.exception)
     result = CliRunner().invoke(bench, ["search", "--dims", "99"])
     assert isinstance(result.exception, ConfigError)
 

@@ -36,7 +36,7 @@ def test_json(runs: tuple[Path, Path], tmp_path: Path) -> None:
 
 
 def test_base_alone_is_said_to_have_no_gains(runs: tuple[Path, Path], tmp_path: Path) -> None:
-    assert "No gains in it" in invoke(export, runs[0], "-o", tmp_path / "f").stderr
+    assert "It has no gains" in invoke(export, runs[0], "-o", tmp_path / "f").stderr
 
 
 def test_kernel_networks_have_gains_without_an_alpha_stage(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_commands_that_go_on_say_so_when_interrupted(
     monkeypatch.setattr(sys, "argv", ["amortes", *words.split()])
     with pytest.raises(SystemExit):
         main()
-    assert ("again to go on" in capsys.readouterr().err) == goes_on
+    assert ("again to continue" in capsys.readouterr().err) == goes_on
 
 
 def test_the_commands_that_go_on_exist() -> None:

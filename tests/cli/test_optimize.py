@@ -63,7 +63,7 @@ def call(folder: Path, *options: str, code: str = TRAIN) -> Result:
 def test_it_finds_the_best_and_goes_on(folder: Path) -> None:
     result = call(folder, "--trials", "6")
     assert result.exit_code == 0, result.output
-    assert "best observed" in result.stdout
+    assert "best result" in result.stdout
     assert "trial 5: " in result.stderr
     files = {path.name for path in (folder / "run").iterdir()}
     assert {"state.json", "trials.csv", "plot.png", "trials"} <= files
@@ -204,7 +204,7 @@ def test_stopped_and_continued(folder: Path, how: signal.Signals) -> None:
     assert [trial["status"] for trial in trials(folder)] == ["done", "done", "pending"]
     if how != signal.SIGKILL:
         assert "Stopped with 1 trial running" in said
-        assert "again to go on" in said
+        assert "again to continue" in said
         assert (folder / "run" / "trials.csv").exists()
         return
     before = trials(folder)
@@ -212,7 +212,7 @@ def test_stopped_and_continued(folder: Path, how: signal.Signals) -> None:
     child = start(folder, "--trials", "4", code=SLOW)
     _, said = child.communicate(timeout=60)
     assert child.returncode == 0, said
-    assert "first with 1 trial that had not finished" in said
+    assert "Continuing with 1 trial that had not finished" in said
     after = trials(folder)
     assert [trial["status"] for trial in after] == ["done"] * 4
     assert after[:2] == before[:2]
@@ -249,7 +249,7 @@ def test_failures_are_tried_again_when_asked_to(folder: Path) -> None:
     assert [t["status"] for t in after[: len(before)]] == ["withdrawn"] * len(before)
     again = after[len(before) : 2 * len(before)]
     assert [t["config"] for t in again] == [t["config"] for t in before]
-    assert "is complete with 12 trials" in call(folder, "--trials", "12", code=code).stderr
+    assert "is complete: 12 trials" in call(folder, "--trials", "12", code=code).stderr
 
 
 @pytest.mark.usefixtures("as_default")
@@ -257,5 +257,5 @@ def test_a_parameter_no_argument_has_is_said(folder: Path) -> None:
     command = words(folder, "--trials", "2", code="import sys; print(sys.argv[1])")[:-1]
     result = CliRunner().invoke(optimize, command)
     assert result.exit_code == 0, result.output
-    assert "the command has no {layers}" in result.stderr
+    assert "the command does not use {layers}" in result.stderr
     assert "$AMORTES_LAYERS" in result.stderr

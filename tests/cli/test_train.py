@@ -145,7 +145,7 @@ def test_out_of_time_then_on(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     run(tmp_path / "run", recipe, None, OPTIONS | {"hours": 0.0})
     told = capsys.readouterr().err
     assert "Step 0 of 2" in told
-    assert "Start the same command again" in told
+    assert "Run the same command again" in told
     run(tmp_path / "run", recipe, None, OPTIONS)
     assert "Step 2 of 2" in capsys.readouterr().err
 

@@ -90,7 +90,7 @@ def test_failed_commands(tmp_path: Path) -> None:
         ('{"loss": "low"}', Answer(reason='loss in r.json is "low", not a number')),
         ('{"loss": true}', Answer(reason="loss in r.json is true, not a number")),
         (f'{{"loss": {10**400}}}', Answer(reason="loss in r.json is too large a number")),
-        (None, Answer(reason="it wrote no r.json in its folder")),
+        (None, Answer(reason="it wrote no r.json to its trial folder")),
     ],
 )
 def test_json_files(tmp_path: Path, text: str | None, found: Answer) -> None:
@@ -106,7 +106,7 @@ def test_keys_go_deeper_and_damage_is_reported(tmp_path: Path) -> None:
     assert file.read(tmp_path) == Answer(1.5)
     for damaged in ('{"test": ', "[" * 100_000, "1" * 5000):
         (tmp_path / "out" / "r.json").write_text(damaged)
-        assert "not readable as JSON" in (file.read(tmp_path).reason or "")
+        assert "not valid JSON" in (file.read(tmp_path).reason or "")
 
 
 def test_outputs_that_are_gone(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_files_without_key(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["/tmp/r.json:loss", "../r.json:loss"])
 def test_files_elsewhere(text: str) -> None:
-    with pytest.raises(ConfigError, match="must be in the trial's folder"):
+    with pytest.raises(ConfigError, match="must be in the trial folder"):
         ResultFile.parse(text)
 
 
@@ -160,7 +160,7 @@ def test_a_value_counts_only_if_it_is_known_to_be_allowed(tmp_path: Path) -> Non
 
 def test_a_value_without_a_cost_is_kept(tmp_path: Path) -> None:
     for price, why in ((0, "0 is not a positive number"), (None, "price in r.json is null")):
-        with pytest.warns(AmortesWarning, match=f"no cost: {why}"):
+        with pytest.warns(AmortesWarning, match=f"without its cost: {why}"):
             found = sources(tmp_path, "r.json:price", loss=1, over=0, price=price)
         assert found == Answer(1.0, violation=0.0)
 

@@ -77,7 +77,7 @@ def test_the_example_of_the_module_is_valid(tmp_path: Path) -> None:
     [
         ("[lr]\nlow = 1\nhigh = 2", r"\[lr\] type is missing; it must be one of float, int"),
         ('[lr]\ntype = "real"', r"\[lr\] type is 'real'; it must be"),
-        (FLOAT + "hihg = 3", r"\[lr\] has no key 'hihg'; float has low, high, log, step"),
+        (FLOAT + "hihg = 3", r"\[lr\] unknown key 'hihg'; float takes low, high, log, step"),
         ('[lr]\ntype = "int"\nlow = 1', r"\[lr\] high is missing; int needs low and high"),
         ('[a]\ntype = "ordinal"', r"\[a\] choices is missing; ordinal needs choices"),
         ('[lr]\ntype = ["float"]\n', r"\[lr\] type is \['float'\]; it must be one of"),
@@ -96,9 +96,15 @@ def test_the_example_of_the_module_is_valid(tmp_path: Path) -> None:
             r"\[\[constraints\]\] number 1: Linear: upper must be a finite number",
         ),
         (FLOAT + "[[constraints]]\nupper = 1\ncoefficients = {x = 1}", "no parameter 'x'"),
-        (FLOAT + '[[constraints]]\nexpression = "lr <"', r"number 1: constraints: 'lr <' cannot"),
-        (FLOAT + '[[constraints]]\nexpression = "x < 1"', "'x < 1' has x, but there are lr"),
-        (FLOAT + "[[constraints]]\nexpression = 3", "number 1: constraints: expected a text"),
+        (
+            FLOAT + '[[constraints]]\nexpression = "lr <"',
+            r"number 1: constraints: 'lr <' is not valid",
+        ),
+        (
+            FLOAT + '[[constraints]]\nexpression = "x < 1"',
+            "'x < 1' uses x, which is not a parameter; choose from lr",
+        ),
+        (FLOAT + "[[constraints]]\nexpression = 3", "number 1: constraints: expected a string"),
         (
             '[m]\ntype = "categorical"\n[m.choices.a.x]\ntype = "int"\nlow = 1',
             r"\[m.choices.a.x\] high is missing",

@@ -72,9 +72,9 @@ def test_the_environment_has_the_same_values() -> None:
 
 
 def test_mistakes_are_found_before_anything_runs() -> None:
-    with pytest.raises(ConfigError, match=r"\{rl\}, but .* lr, act, deep.* Write \{\{rl\}\}"):
+    with pytest.raises(ConfigError, match=r"\{rl\}, which .* lr, act, deep.* write \{\{rl\}\}"):
         fill("{rl}")
-    with pytest.raises(ConfigError, match="no program 'trian-it'"):
+    with pytest.raises(ConfigError, match="cannot find the program 'trian-it'"):
         Template(["trian-it", "{lr}"], SPACE)
     with pytest.raises(ConfigError, match="command is missing"):
         Template([], SPACE)
@@ -84,7 +84,7 @@ def test_mistakes_are_found_before_anything_runs() -> None:
 
 
 def test_a_quoted_command_is_noticed() -> None:
-    with pytest.raises(ConfigError, match="without quotes around all"):
+    with pytest.raises(ConfigError, match="leave out the quotes"):
         Template(["./train.sh {lr} {act}"], SPACE)
     with pytest.raises(ConfigError, match="without quotes around all"):
         Template(["./train.sh {lr} {act}" + " --more" * 1000], SPACE)

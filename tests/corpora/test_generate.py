@@ -136,7 +136,7 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
 def test_a_second_run_is_kept_out(tmp_path: Path) -> None:
     handle = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
-    with pytest.raises(FileError, match="Another run"):
+    with pytest.raises(FileError, match="another run"):
         generate(tmp_path, CONFIG, engine=HERE)
     os.close(handle)
     generate(tmp_path, CONFIG, engine=HERE, only=[0])

@@ -56,7 +56,7 @@ def test_every_kind_of_parameter() -> None:
         ([{**X, "low": -1e308, "high": 1e308}], [], "parameters.0", "finite amount"),
         ([{"type": "fixed", "name": "s", "value": 1}], [], "parameters", "Nothing varies"),
         ([X], ["x + y <= 1"], "constraints.0", "has y"),
-        ([X], ["x"], "constraints", "compare it"),
+        ([X], ["x"], "constraints", "must be a comparison"),
         ([X], [{"coefficients": {}, "upper": 1}], "constraints.0", "coefficients"),
         ([X], ["x <= -5"], "constraints", "no values satisfy all of these limits"),
         ([X], ["x * x < -1"], "constraints", "no values satisfy all of these limits"),

@@ -57,7 +57,7 @@ def test_costs_violations_and_trials_under_way() -> None:
         ("temperature,n,kind,value\n1,2,c,3", "Line 2: kind: 'c' is not one of"),
         ("temperature,n,kind,value\n1,2,a,warm", "Line 2: value: 'warm' is not a number"),
         ("temperature,n,kind,value\n\n1,2.5,a,3", "Line 3: n: 2.5 is not a whole number"),
-        ("temperature,n,kind,value\n1,2,a,", "Line 2: it has no value"),
+        ("temperature,n,kind,value\n1,2,a,", "Line 2: the value is missing"),
     ],
 )
 def test_mistakes_name_their_line(text: str, message: str) -> None:

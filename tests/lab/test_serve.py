@@ -29,7 +29,7 @@ def test_ports(monkeypatch: pytest.MonkeyPatch) -> None:
     with serve.listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         assert taken.proto == socket.IPPROTO_TCP  # asyncio turns off Nagle's delay only then
-        with pytest.raises(ConfigError, match=f"--port: {port} cannot be used"):
+        with pytest.raises(ConfigError, match=f"--port: cannot use {port}"):
             serve.listen("127.0.0.1", port)
         monkeypatch.setattr(serve, "FIRST", port)
         monkeypatch.setattr(serve, "PORTS", 1)

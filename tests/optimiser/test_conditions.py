@@ -58,12 +58,12 @@ def branch(child: Any, other: Any = None) -> dict[str, Any]:
     ("parameters", "says"),
     [
         (branch(Float(0, 1), Float(0, 2)), "c: is Float.* in one branch of m and Float.* in anoth"),
-        ({**branch(Float(0, 1)), "c": Int(1, 2)}, "c: is in the space more than once"),
+        ({**branch(Float(0, 1)), "c": Int(1, 2)}, "c: occurs more than once in the space"),
         (
             {**branch(Float(0, 1)), "n": Categorical({"a": {"c": Float(0, 1)}, "b": {}})},
             "more than",
         ),
-        ({"m": Categorical({"a": {"m": Float(0, 1)}, "b": {}})}, "m: is in the space more than"),
+        ({"m": Categorical({"a": {"m": Float(0, 1)}, "b": {}})}, "m: occurs more than once"),
         (branch((0, 1)), r"c: expected Float, .*, not \(0, 1\)"),
     ],
 )
@@ -73,7 +73,7 @@ def test_names_that_clash(parameters: dict[str, Any], says: str) -> None:
 
 
 def test_branches_are_dicts() -> None:
-    with pytest.raises(ConfigError, match="choice 'a' must have a dict of the parameters"):
+    with pytest.raises(ConfigError, match="choice 'a' must map to a dict of the parameters"):
         Categorical({"a": Float(0, 1), "b": {}})  # type: ignore[dict-item]
     with pytest.raises(ConfigError, match="needs at least two choices"):
         Categorical({"a": {"x": Float(0, 1)}})
@@ -89,9 +89,9 @@ FLAT: dict[str, Any] = {"x": Float(0, 1), "n": Int(1, 5), "c": Ordinal([1, 2]), 
         ({"z": Condition("n", (1,))}, "no parameter 'z'"),
         ({"c": ("n", (1,))}, "c: expected a Condition with values"),
         ({"c": Condition("n", ())}, "c: expected a Condition with values"),
-        ({"c": Condition("x", (0.5,))}, "'x', which is no parameter with finitely many"),
-        ({"c": Condition("k", (3,))}, "'k', which is no parameter with finitely many"),
-        ({"n": Condition("c", (1,))}, "n: depends on c, which has to come before"),
+        ({"c": Condition("x", (0.5,))}, "'x', which is not a parameter with a finite number"),
+        ({"c": Condition("k", (3,))}, "'k', which is not a parameter with a finite number"),
+        ({"n": Condition("c", (1,))}, "n: depends on c, which must come before it"),
         ({"c": Condition("n", (1, 6))}, r"c: depends on n: 6 is outside 1\.\.5"),
     ],
 )

@@ -166,10 +166,12 @@ def test_it_is_readable(mixed: Optimizer) -> None:
 
 
 def test_shares_of_the_score_are_said() -> None:
-    assert "30% of its score is uncertainty, 70%" in Explanation({}, None, "exploit", 0.3).text
-    assert "only its uncertainty" in Explanation({}, None, "explore", 1.0).text
+    assert (
+        "30% of its score comes from uncertainty, 70%" in Explanation({}, None, "exploit", 0.3).text
+    )
+    assert "its whole score is uncertainty" in Explanation({}, None, "explore", 1.0).text
 
 
 def test_a_foreign_trial(mixed: Optimizer) -> None:
-    with pytest.raises(DataError, match="not of this optimiser"):
+    with pytest.raises(DataError, match="does not belong to this optimiser"):
         mixed.explain(Trial(99, {"x": 0.1, "n": 1, "c": "a"}))

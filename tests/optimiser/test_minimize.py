@@ -173,13 +173,13 @@ def test_time_is_limited(network: KernelNetwork) -> None:
 
     result = run(network, slow, n=1000, timeout=0.5)
     assert 1 <= result.n_trials <= 3
-    assert result.message.startswith("the time was up after")
+    assert result.message.startswith("the timeout ended the run after")
 
 
 def test_costs_are_passed_on(network: KernelNetwork) -> None:
     result = run(network, lambda config: (config["x"], 1.0 + config["x"]), n=4)
     assert [trial.cost for trial in result.trials] == [1.0 + t["x"] for t in result.trials]
-    with pytest.raises(DataError, match="not 3 values"):
+    with pytest.raises(DataError, match="not a tuple of 3"):
         run(network, lambda config: (1, 2, 3), n=1, errors="raise")
 
 
@@ -265,7 +265,7 @@ def test_past_results_are_those_of_the_run(network: KernelNetwork, tmp_path: Pat
     path, past = tmp_path / "run.json", [({"x": 0.9}, 0.81), ({"x": 0.1}, 0.01)]
     run(network, lambda c: c["x"] ** 2, n=3, state=path, start=past)
     for other in ([], past[:1], [*past, ({"x": 0.5}, 0.25)]):
-        with pytest.raises(ConfigError, match=r"start: the run in .* began with 2 past results"):
+        with pytest.raises(ConfigError, match=r"start: the run in .* started from 2 past results"):
             run(network, lambda c: c["x"] ** 2, n=5, state=path, start=other)
     # Configs to try first are no results.
     result = run(network, lambda c: c["x"] ** 2, n=5, state=path, start=[*past, {"x": 0.3}])
@@ -300,7 +300,7 @@ def test_one_call_at_a_time_uses_a_file(network: KernelNetwork, tmp_path: Path) 
     path = tmp_path / "new" / "run.json"
 
     def fun(config: Config) -> float:
-        with pytest.raises(FileError, match=r"Another `minimize` .*run\.json.*another file"):
+        with pytest.raises(FileError, match=r"another `minimize` .*run\.json.*another file"):
             run(network, fun, n=2, state=path)
         return float(config["x"])
 
@@ -373,7 +373,7 @@ def test_patience_with_failures(network: KernelNetwork) -> None:
 
     for patience, count in ((3, 3), (None, 14)):
         calls.clear()
-        with pytest.raises(DataError, match="gave a finite number"):
+        with pytest.raises(DataError, match="returned a finite number"):
             run(network, fun, n=14, max_failures=patience)
         assert len(calls) == count
     # What succeeded before counts.

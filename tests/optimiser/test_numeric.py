@@ -100,13 +100,13 @@ def test_steps_are_decimal_numbers() -> None:
 
 
 def test_numbers_between_steps_are_refused() -> None:
-    with pytest.raises(DataError, match=r"0.25 is none of the steps 0.1, 0.2, \.\.\., 0.5"):
+    with pytest.raises(DataError, match=r"0.25 is not one of the steps 0.1, 0.2, \.\.\., 0.5"):
         Float(0.1, 0.5, step=0.1).check(0.25)
-    with pytest.raises(DataError, match=r"4 is none of the steps 1, 3, \.\.\., 7"):
+    with pytest.raises(DataError, match=r"4 is not one of the steps 1, 3, \.\.\., 7"):
         Int(1, 8, step=2).check(4)
-    with pytest.raises(DataError, match="8 is none of the steps"):  # low + k * step <= high
+    with pytest.raises(DataError, match="8 is not one of the steps"):  # low + k * step <= high
         Int(1, 8, step=2).check(8)
-    with pytest.raises(DataError, match=r"1\.0 is none of the steps"):
+    with pytest.raises(DataError, match=r"1\.0 is not one of the steps"):
         Float(0, 1, step=0.4).check(1.0)
 
 

@@ -236,7 +236,7 @@ def test_a_trial_belongs_to_its_optimiser(network: KernelNetwork) -> None:
     opt = optimizer(network)
     trial = optimizer(network, seed=5).ask()
     opt.ask()
-    with pytest.raises(DataError, match="not of this optimiser"):
+    with pytest.raises(DataError, match="does not belong to this optimiser"):
         opt.tell(trial, 1.0)
 
 
@@ -352,7 +352,7 @@ def test_a_mistyped_result_can_be_corrected(network: KernelNetwork) -> None:
     never.tell(right, loss(right.config))
     assert [t.value for t in opt.trials if t.value] == [t.value for t in never.trials if t.value]
     assert float(opt._suggester.fitted().y[-1]) == loss(wrong.config)
-    with pytest.raises(DataError, match="is not of this optimiser"):
+    with pytest.raises(DataError, match="does not belong to this optimiser"):
         opt.withdraw(Trial(99, wrong.config))
 
 
@@ -422,7 +422,7 @@ def test_asking_is_all_or_nothing(network: KernelNetwork) -> None:
 def test_a_rounded_config_is_said(network: KernelNetwork) -> None:
     opt = Optimizer({"x": Float(0, 1)}, network=network)
     trial = opt.ask()
-    with pytest.warns(AmortesWarning, match="differs a little from pending trial 0"):
+    with pytest.warns(AmortesWarning, match="is almost that of pending trial 0"):
         opt.tell({"x": round(trial["x"], 5)}, 1.0)
 
 
@@ -461,7 +461,7 @@ def test_configs_can_be_withdrawn(network: KernelNetwork) -> None:
 def test_numbers_of_trials_do_not_count_from_the_end(network: KernelNetwork) -> None:
     opt = Optimizer({"x": Float(0, 1)}, network=network)
     trial = opt.ask()
-    with pytest.raises(DataError, match=r"trial -1 .* is not of this optimiser"):
+    with pytest.raises(DataError, match=r"trial -1 .* does not belong to this optimiser"):
         opt.tell(Trial(-1, trial.config), 1.0)
     assert opt.trials == [trial]
 

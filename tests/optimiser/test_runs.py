@@ -114,7 +114,7 @@ def test_constraints_that_are_functions(network: KernelNetwork, ring: Any, tmp_p
     with pytest.raises(DataError, match="violates a constraint"):
         opt.enqueue({"x": 0.0, "y": 0.0, "n": 1})
     opt.save(path)
-    with pytest.raises(ConfigError, match=r"cannot have the function in_ring.*space=space"):
+    with pytest.raises(ConfigError, match=r"cannot contain the function in_ring.*space=space"):
         Optimizer.load(path, network=network)
     again = Optimizer.load(path, space=space, network=network)
     assert again.ask() == opt.ask()

@@ -153,7 +153,7 @@ def test_frames_that_are_wrong() -> None:
         read_results(pd.DataFrame({"x": [0.1]}), space)
     with pytest.raises(DataError, match=r"the DataFrame, row 7: x: 3.0 is outside"):
         read_results(pd.DataFrame({"x": [0.1, 3], "value": [1, 2]}, index=[3, 7]), space)
-    with pytest.raises(DataError, match=r"row 0: x: .* has no value"):
+    with pytest.raises(DataError, match=r"row 0: x: missing from"):
         read_results(pd.DataFrame({"x": [None], "value": [1]}), space)
     with pytest.raises(DataError, match="parameter named trial"):
         to_frame([], Space({"trial": Float(0, 1)}))
@@ -171,12 +171,12 @@ def test_tables_of_other_people(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "no column value, lr, n, act, width"),
-        ("lr,n,act,value\n", "no column width: needed are"),
+        ("lr,n,act,value\n", "no column width. A table needs"),
         ("lr,n,act,width,value\n0.1,2,relu,16,1\n0.1,2,tanh,16,1\n", "line 3: act: 'tanh' is not"),
         ("lr,n,act,width,value\nx,2,relu,16,1\n", "line 2: lr: 'x' is not a number"),
         ("lr,n,act,width,value\n7,2,relu,16,1\n", "line 2: lr: 7"),
         ("lr,n,act,width,value\n0.1,2.5,relu,16,1\n", "line 2: n: 2.5"),
-        ("lr,n,act,width,value\n0.1,2,relu,16\n", "line 2: it has no value; write nan"),
+        ("lr,n,act,width,value\n0.1,2,relu,16\n", "line 2: the value is missing; write nan"),
         ("lr,n,act,width,value,cost\n0.1,2,relu,16,1,-1\n", "line 2: .*cost"),
     ],
 )
@@ -186,18 +186,18 @@ def test_errors_name_the_line(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_parameters_named_like_a_column_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="a parameter named value cannot be told from"):
+    with pytest.raises(FileError, match="a parameter named value clashes with"):
         read_results(written(tmp_path, "value,value\n0.5,1\n"), Space({"value": Float(0, 1)}))
 
 
 def test_what_is_no_text(tmp_path: Path) -> None:
     path = tmp_path / "past.csv"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(FileError, match="not readable"):
+    with pytest.raises(FileError, match="cannot read"):
         read_results(path, SPACE)
-    with pytest.raises(FileError, match="not readable"):
+    with pytest.raises(FileError, match="cannot read"):
         read_results(tmp_path / "missing.csv", SPACE)
     for name in ("past.parquet", "missing.parquet"):
         (tmp_path / "past.parquet").write_bytes(b"PAR1 no table")
-        with pytest.raises(FileError, match="not readable"):
+        with pytest.raises(FileError, match="cannot read"):
             read_results(tmp_path / name, SPACE)

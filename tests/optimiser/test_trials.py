@@ -178,7 +178,7 @@ def test_reasons_are_text() -> None:
     told = Outcome.of(None, None, True, ZeroDivisionError("by zero"))
     assert told.reason == "ZeroDivisionError: by zero"
     assert Outcome.of(None, None, True, KeyError()).reason == "KeyError"
-    with pytest.raises(DataError, match="reason: must be text or an exception, not 7"):
+    with pytest.raises(DataError, match="reason: must be a string or an exception, not 7"):
         Outcome.of(None, None, True, 7)  # type: ignore[arg-type]
 
 

@@ -77,7 +77,7 @@ def test_a_network_by_its_name_its_file_or_itself() -> None:
     of_file = as_network(weights_path("kernel-paper"), gains=True)
     for name, tensor in network.state_dict().items():
         assert torch.equal(tensor, of_file.state_dict()[name])
-    with pytest.raises(ConfigError, match=r"no file 'mine\.safetensors'"):
+    with pytest.raises(ConfigError, match=r"'mine\.safetensors' is neither a file"):
         as_network("mine.safetensors")
 
 

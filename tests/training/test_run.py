@@ -129,7 +129,7 @@ def test_metrics_of_a_young_or_killed_run(tmp_path: Path) -> None:
 
 
 def test_only_one_process_trains_in_a_folder(tmp_path: Path) -> None:
-    refused = pytest.raises(FileError, match="Another training run")
+    refused = pytest.raises(FileError, match="another training run")
     with locked(tmp_path / "run"), refused, locked(tmp_path / "run"):
         pass
     with locked(tmp_path / "run"):

@@ -11,15 +11,15 @@ from amortes.cli.groups import LazyGroup
 from amortes.errors import AmortesError
 
 COMMANDS = {
-    "optimize": ("optimize:optimize", "Find the best arguments of a command."),
-    "lab": ("lab:lab", "Run experiments on a local web page."),
-    "demo": ("demo:demo", "Noisy Hartmann-6: entropy search, LogEI, random search."),
-    "info": ("weights:info", "The trained networks that come with amortes."),
-    "prior": ("groups:prior", "Sample paths, their maxima, and corpora of them."),
-    "train": ("groups:train", "Train the base or the alpha stage of a network."),
-    "export": ("export:export", "Write the weights of a run to one file."),
-    "bench": ("groups:bench", "Compare methods on problems, and time them."),
-    "evaluate": ("groups:evaluate", "Compare weights with independent oracles."),
+    "optimize": ("optimize:optimize", "Tune the arguments of any program."),
+    "lab": ("lab:lab", "Run experiments by hand, on a local web page."),
+    "demo": ("demo:demo", "Compare amortes with Optuna and random search."),
+    "info": ("weights:info", "Show the networks that come with amortes."),
+    "prior": ("groups:prior", "Look at the priors that networks learn from."),
+    "train": ("groups:train", "Train a network."),
+    "export": ("export:export", "Write a trained network to one file."),
+    "bench": ("groups:bench", "Benchmark optimisers, and time them."),
+    "evaluate": ("groups:evaluate", "Score a network against exact references."),
 }
 GO_ON = (
     *("optimize", "lab", "prior generate", "train base", "train alpha"),
@@ -31,20 +31,25 @@ GO_ON = (
 @click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def app() -> None:
-    """Bayesian optimisation with learned inference and entropy search.
+    """Bayesian optimisation for expensive functions.
 
     \b
-    Examples:
+    Examples, to tune something:
       amortes optimize --space space.toml -- ./train.sh {lr} {layers}
-      amortes lab                                   experiments on a local web page
-      amortes demo                                  a live comparison, and a plot of the regret
-      amortes prior show                            a figure of what the networks learn from
-      amortes train base --recipe kernel --run runs/k      train; Ctrl-C and repeat to go on
-      amortes export runs/k -o k.safetensors        one file, loads without running code
-      amortes evaluate base k.safetensors           against the fully Bayesian reference
+      amortes lab my-experiments             run experiments by hand, on a local web page
+      amortes demo                           compare amortes with Optuna and random search
 
-    Exit codes: 0 fine, 1 a check failed, 2 wrong usage, 3 an error that is explained,
-    130 interrupted. A command that then says so goes on where it was when started again.
+    \b
+    Examples, to train a network of your own:
+      amortes prior show                     draw functions that networks learn from
+      amortes train base --run runs/mine     train; Ctrl-C stops, the same command continues
+      amortes export runs/mine -o mine.safetensors
+      amortes evaluate base mine.safetensors
+
+    `amortes COMMAND --help` explains a command, with examples.
+
+    Exit codes: 0 success, 1 a check or a run failed, 2 wrong usage, 3 an error (the message says
+    what to do), 130 interrupted.
     """
 
 
@@ -58,7 +63,7 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         goes_on = " ".join(sys.argv[1:3]).startswith(GO_ON)
-        ERR.print("[yellow]Interrupted.[/]" + goes_on * " Start the same command again to go on.")
+        ERR.print("[yellow]Interrupted.[/]" + goes_on * " Run the same command again to continue.")
         sys.exit(EXIT_INTERRUPTED)
     except (AmortesError, OSError) as error:
         ERR.print("[red]Error:[/]", end=" ")

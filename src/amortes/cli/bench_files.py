@@ -20,10 +20,11 @@ def _files(output: str) -> Callable[[Command], Command]:
 @click.command()
 @_files("results.csv.gz")
 def pack(results: tuple[Path, ...], output: Path) -> None:
-    """Put RESULTS, folders that `amortes bench run` wrote, into one small file.
+    """Pack RESULTS, folders written by `amortes bench run`, into one small file.
 
-    It has no points (x, y), but all that reports are made of: `amortes bench report` reads it like
-    the folders. Of a run (problem, method, seed) that several have, that of the last one counts.
+    The file leaves out the points (x, y) but has all that a report needs: `amortes bench report`
+    reads it like a folder. If several folders contain the same run (problem, method and seed), the
+    last one counts.
 
     \b
     Example:
@@ -38,9 +39,9 @@ def pack(results: tuple[Path, ...], output: Path) -> None:
 @click.command()
 @_files("traces.npz")
 def traces(results: tuple[Path, ...], output: Path) -> None:
-    """Put the points and results of RESULTS, folders of `amortes bench run`, into one file.
+    """Extract the points and values of RESULTS, folders written by `amortes bench run`.
 
-    For `amortes evaluate prior --traces`.
+    They go into one file, for `amortes evaluate prior --traces`.
 
     \b
     Example:

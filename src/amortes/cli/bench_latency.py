@@ -48,16 +48,16 @@ BUSY = 0.5  # processes that want to run, above which somebody else is at work
 
 @click.command()
 @click.argument("weights", required=False, type=Weights())
-@option("-d", "--dims", "d", type=POSITIVE, default=6, help="Dimensions.")
+@option("-d", "--dims", "d", type=POSITIVE, default=6, help="Number of dimensions.")
 @option("--points", callback=parse_sizes, default="20,50,100,200", metavar="N,N,...",
-        help="Observed points.")  # fmt: skip
+        help="Numbers of observed points.")  # fmt: skip
 @option("--problem", metavar="NAME",
-        help="Datasets are the first results of our own runs on this problem of the benchmarks, "
-        "such as classic-hartmann6, instead of draws of the prior.")  # fmt: skip
-@option("--repeats", type=POSITIVE, default=9, help="Datasets of each size; times are medians.")
+        help="Use the first results of runs on this benchmark problem, such as "
+        "classic-hartmann6, instead of draws from the prior.")  # fmt: skip
+@option("--repeats", type=POSITIVE, default=9, help="Datasets per size; times are medians.")
 @option("--fully-bayesian", is_flag=True,
-        help="Also JES under MCMC over hyperparameters: minutes per size.")  # fmt: skip
-@option("--seed", type=NATURAL, default=0)
+        help="Also time JES with MCMC over hyperparameters; takes minutes per size.")  # fmt: skip
+@option("--seed", type=NATURAL, default=0, help="Which datasets.")
 @option("--check", is_flag=True, help="Exit with code 1 if a target is missed.")
 @json_option
 def latency(
@@ -71,12 +71,13 @@ def latency(
     check: bool,
     as_json: bool,
 ) -> None:
-    """Time per suggestion after new data, next to others, on one thread of this machine.
+    """Time one suggestion after new data, on one thread of this machine.
 
-    Ours is `Optimizer.ask` with WEIGHTS, a file or a name that `amortes info` shows (default: the
-    first). BoTorch fits a Gaussian process by MAP and maximises LogEI or GIBBON by optimize_acqf
-    (128 raw samples, 10 restarts); Optuna's is its GPSampler. Without WEIGHTS it also measures, in
-    a fresh process, the time to import amortes and load the network, and the peak memory.
+    amortes is timed as `Optimizer.ask` with WEIGHTS, a file or a name from `amortes info` (by
+    default the first). BoTorch fits a MAP Gaussian process and maximises LogEI or GIBBON with
+    optimize_acqf (128 raw samples, 10 restarts). Optuna is timed with its GPSampler. Without
+    WEIGHTS, the command also measures, in a fresh process, how long it takes to import amortes and
+    load the network, and the peak memory.
 
     \b
     Examples:

@@ -13,25 +13,25 @@ from amortes.errors import needs_extra
 @click.option(
     "--out",
     type=FOLDER,
-    help="Where to write.  [default: the folder `report` next to the first results]",
+    help="Folder for the report.  [default: `report` next to the first results]",
 )
-@click.option("--only", metavar="SECTION", help="This section only, without the page.")
-@click.option("--figure", metavar="NAME", help="This figure only, and its numbers.")
+@click.option("--only", metavar="SECTION", help="Write only this section, without the page.")
+@click.option("--figure", metavar="NAME", help="Write only this figure and its numbers.")
 @click.option(
     "--anchors",
     type=FILE,
-    help="Published curves to draw next to ours.  [default: those of the α-PFN paper]",
+    help="Published curves to draw as well.  [default: those of the α-PFN paper]",
 )
 @click.option("--no-anchors", is_flag=True, help="Draw no published curves.")
 @click.option(
     "--traces",
     type=PATH,
-    help="A sweep by networks trained on different traces, for the trace ablation.",
+    help="Results of networks trained on different traces, for the trace ablation.",
 )
 @click.option(
     "--timed",
     type=PATH,
-    help="A sweep that ran alone, for the runtimes.  [default: RESULTS]",
+    help="Results to take runtimes from, made on an idle machine.  [default: RESULTS]",
 )
 def report(
     results: tuple[Path, ...],
@@ -43,12 +43,12 @@ def report(
     traces: Path | None,
     timed: Path | None,
 ) -> None:
-    """Make a report from RESULTS, folders (or their results.csv) that `amortes bench run` wrote.
+    """Make a report from RESULTS: folders written by `amortes bench run`, or packed files.
 
-    Writes index.html, which needs no other file and no network, figures as PNG and SVG, their
-    numbers as CSV, and tables as Markdown. Works on unfinished sweeps and says what is missing. Of
-    a run (problem, method, seed) that several folders have, that of the last one counts. A section
-    or a figure that does not exist lists those that do.
+    It consists of index.html, which needs no other file and no network, figures as PNG and SVG,
+    their numbers as CSV, and tables as Markdown. The results may be unfinished; the report says
+    what is missing. If several folders contain the same run (problem, method and seed), the last
+    one counts. To list all sections or figures, give a name that does not exist.
 
     \b
     Examples:
@@ -64,7 +64,7 @@ def report(
         from amortes.bench.report.write import write_figure, write_report, write_section
 
     if anchors and no_anchors:
-        raise click.UsageError("--anchors and --no-anchors exclude each other.")
+        raise click.UsageError("use either --anchors or --no-anchors, not both.")
     study = Study(
         load_results(*results),
         Published() if no_anchors else load_published(anchors),

@@ -17,17 +17,21 @@ SUITES = ["synthetic", "noise", "lcbench", "hpob", "sklearn", "real", "mini", "p
 
 
 @click.command()
-@option("--suite", type=click.Choice(SUITES), help="Problems with seeds and iterations.")
+@option(
+    "--suite", type=click.Choice(SUITES), help="A named set of problems, with seeds and iterations."
+)
 @option("--problems", callback=parse_names, metavar="P,P,...",
-        help="Names or patterns (hpob-5971-*), of the suite or, without one, of all "
-             "problems.")  # fmt: skip
+        help="Names or patterns of problems, such as branin or hpob-5971-*; with --suite, "
+             "only those in it.")  # fmt: skip
 @option("--methods", callback=parse_names, metavar="M,M,...",
-        help="Such as "
+        help="Optimisers, such as "
              "jes,jes@kernel-paper,logei,map-logei,fb-jes,optuna-tpe,random.  "
              "[default: those of the suite]")  # fmt: skip
-@option("--seeds", callback=parse_ranges, show_default="those of the suite", help="Such as 0-9.")
+@option(
+    "--seeds", callback=parse_ranges, show_default="those of the suite", help="Seeds, such as 0-9."
+)
 @option("--iterations", type=POSITIVE, show_default="those of the suite",
-        help="Observations in all, with the d initial ones.")  # fmt: skip
+        help="Observations per run, including the d initial ones.")  # fmt: skip
 @option("--out", type=FOLDER, required=True, help="Folder for the results.")
 @sweep_options
 @json_option
@@ -40,12 +44,12 @@ def run(
     as_json: bool,
     **which: Any,
 ) -> None:
-    """Run methods on problems; results go to OUT/results.csv, a row for each observation.
+    """Run optimisers on problems, and write one row per observation to OUT/results.csv.
 
-    Can be stopped at any moment, even killed, and started again: finished runs are kept, and only
-    what is missing is done. A run that fails leaves its traceback in OUT/failures, and the others
-    go on; the exit code is then 1. Each run has one thread. Runs that were made with weights that
-    have changed since are never mixed with new ones: the command says so and stops.
+    You can stop it at any time, or even kill it. The same command keeps finished runs and does what
+    is missing. If a run fails, its traceback goes to OUT/failures, the others continue, and the
+    exit code is 1. Each run uses one thread. If the weights of a method have changed since some of
+    its runs were made, the command stops instead of mixing old and new runs.
 
     \b
     Examples:

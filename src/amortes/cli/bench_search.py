@@ -16,12 +16,15 @@ from amortes.pretrained import DEFAULT, as_network
 
 @click.command()
 @click.argument("weights", default=DEFAULT, type=Weights())
-@option("--score", type=click.Choice(SCORES), default="jes", help="What to climb.")
-@option("--dims", callback=parse_sizes, default="2,6", metavar="D,D,...", help="Dimensions.")
+@option(
+    "--score", type=click.Choice(SCORES), default="jes", help="Acquisition function to maximise."
+)
+@option("--dims", callback=parse_sizes, default="2,6", metavar="D,D,...",
+        help="Numbers of dimensions.")  # fmt: skip
 @option("--points", callback=parse_sizes, default="20,50", metavar="N,N,...",
-        help="Observed points.")  # fmt: skip
-@option("--datasets", type=POSITIVE, default=20, help="Datasets of each size.")
-@option("--seed", type=NATURAL, default=0)
+        help="Numbers of observed points.")  # fmt: skip
+@option("--datasets", type=POSITIVE, default=20, help="Datasets per size.")
+@option("--seed", type=NATURAL, default=0, help="Which datasets.")
 @json_option
 def search(
     weights: Path,
@@ -32,11 +35,11 @@ def search(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Compare our search with BoTorch's optimize_acqf (128 raw samples, 10 restarts).
+    """Compare the search for the best acquisition value with BoTorch's optimize_acqf.
 
-    Both climb the same score of the network in WEIGHTS (default: the one that comes with amortes),
-    on datasets drawn from its prior. `missed` is 0 for the best value known and 1 for a random
-    point.
+    Both maximise the same acquisition function of the network in WEIGHTS (by default the one that
+    comes with amortes) on datasets drawn from its prior. optimize_acqf uses 128 raw samples and 10
+    restarts. In the column `missed`, 0 is the best value known and 1 that of a random point.
 
     \b
     Examples:

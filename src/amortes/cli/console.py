@@ -72,7 +72,7 @@ def set_option(what: str) -> Callable[[Command], Command]:
         "overrides",
         multiple=True,
         metavar="NAME=VALUE",
-        help=f"Change a setting of {what}; may be repeated. A wrong name lists all there are.",
+        help=f"Change a setting of {what}. May be repeated; a wrong name lists all settings.",
     )
 
 
@@ -84,7 +84,7 @@ def figure_option(default: str) -> Callable[[Command], Command]:
         default=default,
         type=click.Path(dir_okay=False, path_type=Path),
         callback=_check_format,
-        help="PNG, SVG or PDF.",
+        help="File for the figure: PNG, SVG or PDF.",
     )
 
 

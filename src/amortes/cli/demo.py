@@ -1,4 +1,4 @@
-"""`amortes demo`: what it gains, on something real."""
+"""`amortes demo`: a quick comparison with Optuna and random search."""
 
 from pathlib import Path
 
@@ -9,16 +9,16 @@ from amortes.cli.console import OUT, POSITIVE, counting, figure_option, option, 
 
 
 @click.command()
-@option("--evaluations", type=click.IntRange(min=8), default=40, help="Evaluations of each method.")
+@option("--evaluations", type=click.IntRange(min=8), default=40, help="Evaluations per run.")
 @option("--seeds", type=POSITIVE, default=3,
-        help="Runs of each method, each with its own first points and noise.")  # fmt: skip
+        help="Runs of each method, each with its own initial points and noise.")  # fmt: skip
 @figure_option("out/demo.png")
 def demo(evaluations: int, seeds: int, output: Path) -> None:
-    """Tune a model and optimise a noisy function, next to Optuna's TPE and random search.
+    """Compare amortes with Optuna's TPE and random search on two problems, and plot the result.
 
-    The model is gradient boosting with six parameters; the function is Hartmann-6 with noise of
-    standard deviation 0.316. All methods begin with the same points and meet the same noise. A few
-    runs show what to expect, not who is better in general: `amortes bench` measures that.
+    One problem tunes six parameters of a gradient-boosting model; the other is the function
+    Hartmann-6 with noise of standard deviation 0.316. All methods start from the same points and
+    see the same noise. A few runs give an impression, not a verdict; for that, use `amortes bench`.
 
     \b
     Examples:

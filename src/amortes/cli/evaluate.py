@@ -37,9 +37,9 @@ weights_argument = click.argument("weights", type=Weights())
 oracle_options = options(
     weights_argument,
     option("--prior", "prior_name", type=click.Choice(list(PRIORS)),
-           help="Where the tasks come from.  [default: the prior of the weights]"),
+           help="Prior to draw tasks from.  [default: the prior of the weights]"),
     option("--cache", type=FOLDER,
-           help="Folder for oracle results that are not part of the package.  "
+           help="Folder for reference results that do not come with the package.  "
                 "[default: $AMORTES_CACHE or ~/.cache/amortes]"),
     json_option,
 )  # fmt: skip
@@ -59,7 +59,7 @@ def base(
     cache: Path | None,
     as_json: bool,
 ) -> None:
-    """Score the predictions of WEIGHTS against the fully Bayesian predictive.
+    """Score the predictions of WEIGHTS against a fully Bayesian Gaussian process.
 
     \b
     Columns, each a mean over the datasets of a cell:
@@ -69,12 +69,12 @@ def base(
 
     \b
     Examples:
-      amortes evaluate base kernel.safetensors
-      amortes evaluate base kernel.safetensors --cells 1:5,6:20 --datasets 8
-      amortes evaluate base kernel.safetensors --json > scores.json
+      amortes evaluate base mine.safetensors
+      amortes evaluate base mine.safetensors --cells 1:5,6:20 --datasets 8
+      amortes evaluate base mine.safetensors --json > scores.json
 
-    A kernel network is also scored with its encoder untrained, and with climbs of the likelihood in
-    place of an encoder, to show what learning buys.
+    To show what learning buys, a kernel network is also scored with its encoder untrained, and with
+    hill climbing on the likelihood instead of an encoder.
     """
     network, _ = load_network(weights)
     prior = named_prior(prior_name) if prior_name else network.prior
@@ -104,7 +104,7 @@ def base(
 @option("--tasks", type=click.IntRange(1, alpha_tasks.MAX_TASKS), help="Tasks per cell.",
         default=alpha_tasks.DEFAULT_TASKS)  # fmt: skip
 @option("--botorch/--no-botorch", default=True, show_default=False,
-        help="Compare with BoTorch, too.")  # fmt: skip
+        help="Also score BoTorch (the default).")  # fmt: skip
 @oracle_options
 def alpha(
     weights: Path,
@@ -115,27 +115,27 @@ def alpha(
     cache: Path | None,
     as_json: bool,
 ) -> None:
-    """Score the acquisitions of WEIGHTS against the brute-force information gain, in 1-D and 2-D.
+    """Score the information gains of WEIGHTS against brute force, in 1-D and 2-D.
 
     \b
     Columns, each a mean over tasks:
-      tasks              in which brute force can tell the order of the queries
-      alpha              rank correlation over x of the gains of the network with brute force
-      alpha regret       gain lost by measuring at its maximum, as a share of the best gain
+      tasks              number of tasks in which brute force is precise enough to rank points
+      alpha              rank correlation over x between the network's gains and brute force
+      alpha regret       gain lost by evaluating at the network's maximum, as a share of the best
       monte carlo ...    the same for Monte Carlo over the base, from which alpha learns
-      botorch ...        the same for BoTorch: PES, GIBBON (mes), JES, on exact GP samples
+      botorch ...        the same for BoTorch: PES, GIBBON (mes) and JES, on exact GP samples
 
-    JSON also has the ceiling, the rank correlation that a perfect acquisition would have, which is
-    below 1 because brute force has an error, too.
+    JSON also contains the ceiling: the rank correlation that a perfect acquisition function would
+    have. It is below 1 because brute force has an error, too.
 
     \b
     Examples:
-      amortes evaluate alpha kernel.safetensors
-      amortes evaluate alpha kernel.safetensors --cells 1:8 --tasks 2 --no-botorch
+      amortes evaluate alpha mine.safetensors
+      amortes evaluate alpha mine.safetensors --cells 1:8 --tasks 2 --no-botorch
     """
     network, card = load_network(weights)
     if network.learned_gains and "alpha" not in card.stages:
-        raise FileError(f"{weights} has no trained gains: export the run of an alpha stage.")
+        raise FileError(f"{weights} has no trained gains; export the run of an alpha stage.")
     prior = named_prior(prior_name) if prior_name else network.prior
     cells = cells or alpha_tasks.grid(prior)
     scores = []
@@ -157,17 +157,17 @@ def alpha(
 @click.command()
 @weights_argument
 @option("--seed", default=0, type=NATURAL)
-@option("--context", default=8, type=click.IntRange(1, 200), help="Observations of the function.")
+@option("--context", default=8, type=click.IntRange(1, 200), help="Number of observations.")
 @figure_option("out/figure.png")
 def figure(weights: Path, seed: int, context: int, output: Path) -> None:
-    """Draw the paper's figure: predictions and acquisitions for a function in one dimension.
+    """Draw predictions and information gains for a function in one dimension, as in the paper.
 
-    The exact Gaussian process, Monte Carlo over the base network, and the alpha network side by
-    side; half a minute.
+    The figure shows the exact Gaussian process, Monte Carlo over the base network, and the alpha
+    network side by side. It takes half a minute.
 
     \b
     Example:
-      amortes evaluate figure kernel.safetensors --seed 3 --context 12 -o out/figure.svg
+      amortes evaluate figure mine.safetensors --seed 3 --context 12 -o out/figure.svg
     """
     network = as_network(weights, gains=True)
     config = BruteForceConfig()

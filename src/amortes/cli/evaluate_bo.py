@@ -32,12 +32,12 @@ def _parse_noises(ctx: click.Context, param: click.Parameter, value: str) -> tup
         help="Dimensions.  [default: 2, 4, 6, 10, as far as the prior goes]")  # fmt: skip
 @option("--noises", callback=_parse_noises, default="0.02,0.3", metavar="S,S,...",
         help="Standard deviations of the noise.")  # fmt: skip
-@option("--functions", type=POSITIVE, default=20, help="Functions of each dimension and noise.")
+@option("--functions", type=POSITIVE, default=20, help="Functions per dimension and noise.")
 @option("--evaluations", type=click.IntRange(min=2), default=60,
-        help="Observations of each function, with the d initial ones.")  # fmt: skip
+        help="Observations of each function, including the d initial ones.")  # fmt: skip
 @option("--methods", callback=parse_names, default="pes,mes,jes,logei,map-logei,random",
         metavar="M,M,...",
-        help="pes, mes, jes, ei and logei use the weights.")  # fmt: skip
+        help="Methods to run; pes, mes, jes, ei and logei use WEIGHTS.")  # fmt: skip
 @option("--cache", type=FOLDER,
         help="Folder for finished runs.  [default: $AMORTES_CACHE or "
              "~/.cache/amortes]")  # fmt: skip
@@ -51,26 +51,26 @@ def bo(
     as_json: bool,
     **chosen: Any,
 ) -> None:
-    """Optimise functions drawn from the prior of WEIGHTS with its acquisitions, and with others.
+    """Optimise functions drawn from the prior of WEIGHTS, and compare with other methods.
 
-    All methods get the same functions, initial points and noise. Finished runs are kept in the
-    cache, by the content of the weights file: more functions, or other methods, cost only what is
-    new; what is interrupted goes on.
+    All methods see the same functions, initial points and noise. Finished runs are cached by the
+    content of the weights file, so an interrupted command continues, and with more functions or
+    methods only the new runs are made.
 
     \b
     Columns, each over the functions of a row:
       after n             mean of log10 inference regret after n observations ± standard error
-      difference          that at the end minus that of logei, paired by function ± standard error
-      wins                share of functions with less regret at the end than logei has; equal
-                          counts half, and so does below 1e-4, the least regret that counts
+      difference          the same at the end minus that of logei, paired by function
+      wins                share of functions with less regret at the end than logei; ties count
+                          half, and regrets below 1e-4 count as 1e-4
 
-    Over all, means and errors count a function once, as its average over noises. JSON also has the
-    number of runs and the seconds per step: conditioning, search, recommendation.
+    In the rows over all noises, a function counts once, as its average. JSON also contains the
+    number of runs and the seconds per step: conditioning, search and recommendation.
 
     \b
     Examples:
-      amortes evaluate bo kernel.safetensors
-      amortes evaluate bo kernel.safetensors --dims 2,6 --functions 5 --methods jes,logei,random
+      amortes evaluate bo mine.safetensors
+      amortes evaluate bo mine.safetensors --dims 2,6 --functions 5 --methods jes,logei,random
     """
     from amortes.bench.evaluation import Setting, evaluate_optimisation, other_code, summarise
     from amortes.training.export import load_network

@@ -23,15 +23,15 @@ TITLES = {
 @click.command()
 @click.argument("weights", nargs=-1, type=Weights())
 @option("--prior", "priors", multiple=True, metavar="NAME",
-        help="An untrained kernel network with a named prior, whose predictions need "
-             "no training; may be repeated.")  # fmt: skip
+        help="Score this prior with an untrained kernel network, whose predictions need "
+             "no training. May be repeated.")  # fmt: skip
 @option("--traces", type=FILE,
-        help="A file of `amortes bench traces`.  [default: the one that comes with "
+        help="File from `amortes bench traces`.  [default: the one that comes with "
              "amortes]")  # fmt: skip
-@option("--families", metavar="F,F,...", help="Only these families of problems.  [default: all]")
+@option("--families", metavar="F,F,...", help="Families of problems.  [default: all]")
 @option("--sizes", callback=parse_sizes, default="10,20,40", metavar="N,N,...",
-        help="Numbers of observations told.")  # fmt: skip
-@option("--plain-baseline", is_flag=True, help="The baseline takes results as they are, unwarped.")
+        help="Numbers of observations that the models see.")  # fmt: skip
+@option("--plain-baseline", is_flag=True, help="Do not transform results for the baseline.")
 @json_option
 def prior(
     weights: tuple[Path, ...],
@@ -42,12 +42,12 @@ def prior(
     plain_baseline: bool,
     as_json: bool,
 ) -> None:
-    """Score how well WEIGHTS, and priors, describe what real optimisation runs observed.
+    """Score how well networks and priors describe the results of real optimisation runs.
 
-    The first of WEIGHTS is the baseline (without any, the first prior): all others are compared
-    with it. Cells are differences in nats, ± standard error over problems, and the share of
-    problems on which they are positive. Each family of problems counts the same in "all" and in
-    "without ...", where one family is left out.
+    The first of WEIGHTS (or, without WEIGHTS, the first prior) is the baseline, with which all
+    others are compared. Cells are differences in nats ± standard error over problems, and the
+    share of problems with a positive difference. The rows "all" and "without ...", which leaves one
+    family out, weight every family equally.
 
     \b
     Examples:
@@ -61,7 +61,7 @@ def prior(
 
     networks = _networks(weights, priors)
     if len(networks) < 2:
-        raise click.UsageError("Give at least two networks or priors: the first is the baseline.")
+        raise click.UsageError("give at least two networks or priors; the first is the baseline.")
     found = read_traces(traces or shipped())
     if families is not None:
         wanted = {name.strip() for name in families.split(",")}

@@ -21,10 +21,10 @@ from amortes.training.run import TrainingRun
 @click.argument("source", type=Weights(), metavar="RUN|WEIGHTS")
 @option("-o", "--output", type=PATH, required=True, help="File to write.")
 @option("--scores", "scores_file", type=PATH,
-        help="JSON object to store as the scores of the card.")  # fmt: skip
+        help="JSON file with scores to store in the card.")  # fmt: skip
 @option("--alpha", type=Weights(),
-        help="A trained network, by name or file, whose gains a base run takes over.")  # fmt: skip
-@set_option("the network on which no weights depend, for instance landmarks.optima=64")
+        help="Take the gains from this trained network (name or file); for base runs.")  # fmt: skip
+@set_option("the network that does not affect its weights, such as landmarks.optima=64")
 @json_option
 def export(
     source: Path,
@@ -36,10 +36,11 @@ def export(
 ) -> None:
     """Write the best weights of RUN to one safetensors file, and print its card.
 
-    The file holds weights, architecture, prior, recipe, steps, seed, scores and licence, and is
-    loaded without running any code. If there is an alpha stage, export its run: it includes the
-    base. Of WEIGHTS, a file or a name that `amortes info` shows, it writes a copy with other
-    settings or scores: the last example looks at twice as many draws of the optimum.
+    The file contains the weights, architecture, prior, recipe, steps, seed, scores and licence.
+    Loading it never runs code. If there is an alpha stage, export its run: it includes the base.
+
+    With WEIGHTS, a file or a name from `amortes info`, it writes a copy with other settings or
+    scores. The last example below uses twice as many draws of the optimum.
 
     \b
     Examples:
@@ -62,7 +63,10 @@ def export(
         return
     show_rows(card_rows(card), as_json=False, title=str(output))
     if learns_gains(card.network) and "alpha" not in card.stages:
-        ERR.print(f"No gains in it: {source} has a base. Train alpha on it and export that run.")
+        ERR.print(
+            f"It has no gains, because {source} is a base run. Train an alpha stage on it, and "
+            f"export that run."
+        )
 
 
 def _read_scores(file: Path) -> dict[str, Any]:

@@ -40,71 +40,76 @@ class LazyGroup(click.Group):
 
 
 BENCH = {
-    "run": ("bench_run:run", "Methods on problems; a table of results."),
-    "report": ("bench_report:report", "Figures, tables and a page from results."),
-    "pack": ("bench_files:pack", "Results in one small file."),
-    "traces": ("bench_files:traces", "What runs observed, for `evaluate prior`."),
-    "latency": ("bench_latency:latency", "Time per suggestion, and BoTorch's."),
-    "search": ("bench_search:search", "Our search for the best point, and BoTorch's."),
+    "run": ("bench_run:run", "Run optimisers on problems."),
+    "report": ("bench_report:report", "Make figures, tables and a web page of results."),
+    "pack": ("bench_files:pack", "Pack results into one small file."),
+    "traces": ("bench_files:traces", "Extract traces, for `amortes evaluate prior`."),
+    "latency": ("bench_latency:latency", "Time a suggestion; compare with BoTorch, Optuna."),
+    "search": ("bench_search:search", "Compare the acquisition search with BoTorch's."),
 }
 
 
 @click.group(cls=LazyGroup, lazy=BENCH)
 def bench() -> None:
-    """Compare methods on problems, and time them on this machine.
+    """Benchmark optimisers on problems, and time them on this machine.
 
     \b
     Examples:
-      amortes bench run --suite mini --out out/mini        a miniature of the study
-      amortes bench report out/mini                        its figures, tables and web page
-      amortes bench latency                                time per ask, next to BoTorch
-      amortes bench search                                 our search, next to optimize_acqf
+      amortes bench run --suite mini --out out/mini    a miniature benchmark
+      amortes bench report out/mini                    its figures, tables and web page
+      amortes bench latency                            seconds per suggestion
+      amortes bench search                             the search, next to BoTorch's
     """
 
 
 EVALUATE = {
-    "base": ("evaluate:base", "Predictions against the fully Bayesian GP."),
-    "alpha": ("evaluate:alpha", "Acquisitions against brute force and BoTorch."),
-    "figure": ("evaluate:figure", "The paper's figure of both in 1-D."),
-    "prior": ("evaluate_prior:prior", "Priors on traces of real optimisation runs."),
-    "bo": ("evaluate_bo:bo", "Optimisation of functions of the prior."),
+    "base": ("evaluate:base", "Score predictions against a fully Bayesian GP."),
+    "alpha": ("evaluate:alpha", "Score information gains against brute force."),
+    "figure": ("evaluate:figure", "Draw predictions and gains in one dimension."),
+    "prior": ("evaluate_prior:prior", "Score priors on real optimisation runs."),
+    "bo": ("evaluate_bo:bo", "Optimise functions drawn from the prior."),
 }
 
 
 @click.group(cls=LazyGroup, lazy=EVALUATE)
 def evaluate() -> None:
-    """Compare weights (a file, or a name of `amortes info`) with independent oracles.
+    """Score a network (a file, or a name from `amortes info`) against slow, exact references.
 
     \b
     Examples:
-      amortes evaluate base kernel-real              predictions against the fully Bayesian GP
-      amortes evaluate alpha kernel.safetensors      acquisitions against brute force, BoTorch
-      amortes evaluate figure kernel.safetensors -o out/figure.png
-      amortes evaluate bo kernel.safetensors         optimisation of functions of its prior
-      amortes evaluate prior kernel-real kernel.safetensors        real runs, next to a baseline
+      amortes evaluate base kernel-real         predictions, against a fully Bayesian GP
+      amortes evaluate alpha mine.safetensors   information gains, against brute force and BoTorch
+      amortes evaluate bo mine.safetensors      optimise functions drawn from its prior
+      amortes evaluate prior kernel-real mine.safetensors    both on real optimisation runs
+      amortes evaluate figure mine.safetensors -o out/figure.png
 
-    What the oracles found for the priors paper and robust is part of the package (for alpha: in
-    1-D and 2-D); the rest is computed when first needed (minutes) and kept in a cache.
+    The reference results for the priors paper and robust come with the package (for alpha: in 1-D
+    and 2-D). Others are computed when first needed, which takes minutes, and cached.
     """
 
 
 PRIOR = {
-    "show": ("prior_show:show", "A figure of paths, their maxima and a trace."),
-    "bench": ("prior_search:bench", "Speed and precision of the maximisers."),
+    "show": ("prior_show:show", "Draw functions from a prior."),
+    "bench": ("prior_search:bench", "Measure speed and precision of the maximisers."),
     "ensemble": ("prior_search:ensemble", "Build the paper's ensemble of maximisers."),
-    "generate": ("prior_corpus:generate", "Write maximised paths to disk."),
-    "verify": ("prior_corpus:verify", "Check a corpus, shard by shard."),
+    "generate": ("prior_corpus:generate", "Write functions and their maxima to disk."),
+    "verify": ("prior_corpus:verify", "Check what `generate` wrote."),
 }
 
 
 @click.group(cls=LazyGroup, lazy=PRIOR)
 def prior() -> None:
-    """Sample paths, their maxima, and corpora of them.
+    """Look at the priors that networks learn from, and store draws from them.
 
-    Networks learn from functions drawn from a fully Bayesian Gaussian-process prior, whose
-    maxima are found by search. Priors: paper (the paper's), paper-1d (fixed hyperparameters),
-    robust (more noise, up to 16 dimensions), real (of that also rough and warped functions, for
-    real problems: what networks are trained on).
+    Networks learn from functions (sample paths) drawn from a fully Bayesian Gaussian-process prior.
+    A search finds the maximum of each.
+
+    \b
+    Priors:
+      real        robust, with rough and warped functions as in real problems (default network)
+      robust      more noise than paper, up to 16 dimensions
+      paper       the paper's, up to 6 dimensions
+      paper-1d    one dimension, fixed hyperparameters
 
     \b
     Examples:
@@ -116,18 +121,19 @@ def prior() -> None:
 
 
 TRAIN = {
-    "base": ("train:base", "Predictions, given nothing, x*, f* or both."),
-    "alpha": ("train:alpha", "The gains PES, MES and JES."),
-    "bench": ("train:bench", "Speed of a training step."),
-    "curves": ("train:curves", "A figure of the learning curves of runs."),
+    "base": ("train:base", "Train the base stage: predictions."),
+    "alpha": ("train:alpha", "Train the alpha stage: information gains."),
+    "bench": ("train:bench", "Measure the speed of a training step."),
+    "curves": ("train:curves", "Draw learning curves."),
 }
 
 
 @click.group(cls=LazyGroup, lazy=TRAIN)
 def train() -> None:
-    """Train networks: first the base, which predicts, then alpha, which knows gains.
+    """Train a network.
 
-    Kernel networks compute their gains: the base is all they learn.
+    A kernel network has one stage, the base. A transformer has two: the base learns to predict,
+    then alpha learns the information gains (PES, MES and JES), which kernel networks compute.
 
     \b
     Examples:
@@ -137,16 +143,16 @@ def train() -> None:
       amortes train alpha --base runs/t1 --run runs/t1-alpha
       amortes export runs/t1-alpha -o transformer-paper.safetensors
 
-    A run can be stopped at any time (Ctrl-C, SIGTERM, --hours); the same command goes on with it,
-    exactly as if it had never stopped. Its folder holds metrics.jsonl with everything measured.
+    You can stop a run at any time (Ctrl-C, SIGTERM, --hours). The same command continues it as if
+    it had never stopped. The run folder contains metrics.jsonl with everything that was measured.
 
     \b
     Recipes:
       kernel         exact Gaussian processes, learned hyperparameters; hours on one core
       transformer    the paper's architecture, sized for a CPU
-      paper          the paper's network and budget, 100 million datasets; wants a GPU
+      paper          the paper's network and budget, 100 million datasets; meant for a GPU
 
     \b
-    Several processes, which share every batch and take the same steps as one would:
+    To train with several processes, which share every batch and take the same steps as one:
       torchrun --nproc-per-node 2 --no-python -- amortes train base --threads 1 --run runs/k2
     """

@@ -10,42 +10,47 @@ from amortes.errors import FileError, MissingExtraError
 
 @click.command()
 @click.argument("folder", type=FOLDER, default=Path("."))
-@option("--port", type=click.IntRange(0, 65535), help="Default: the first free from 8765 on.")
-@option("--host", default="127.0.0.1", help="Address to listen at.")
-@option("--no-browser", is_flag=True, help="Print the address, and do not open it.")
+@option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="Port to listen on.  [default: the first free one from 8765]",
+)
+@option("--host", default="127.0.0.1", help="Address to listen on.")
+@option("--no-browser", is_flag=True, help="Print the address without opening it in a browser.")
 def lab(folder: Path, port: int | None, host: str, no_browser: bool) -> None:
-    """Run experiments on a local web page, or watch a program that does.
+    """Run experiments by hand on a local web page, or watch the runs of programs.
 
-    FOLDER holds the studies, as JSON files that `Optimizer.load`, `minimize(..., state=...)` and
-    `amortes optimize` read and write too; by default the current one. Everything is saved at once:
-    end it with Ctrl-C, or any other way, and start it again to go on.
+    FOLDER (by default the current one) holds the studies, as JSON files. `Optimizer.load`,
+    `minimize(..., state=...)` and `amortes optimize` read and write the same files. Every change is
+    saved immediately, so you can stop the lab at any time and start it again.
 
     \b
     Examples:
-      amortes lab                        studies in the current folder
+      amortes lab                        open the studies in the current folder
       amortes lab runs --port 8000       watch `minimize(..., state="runs/tune.json")`
-      AMORTES_LAB_TOKEN=... amortes lab  the same key every time, for instruments
+      AMORTES_LAB_TOKEN=... amortes lab  use the same token every time, for instruments
 
-    Only this machine can reach the page, and only with the key in its address.
+    Only this machine can reach the page, and only with the token in its address.
     """
     try:
         from amortes.lab.serve import LOOPBACK, serve
     except ImportError as error:
         raise MissingExtraError(
-            f'`amortes lab` needs {error.name or "more packages"}: pip install "amortes[lab]".'
+            f"`amortes lab` needs {error.name or 'more packages'}; install it with "
+            f'`pip install "amortes[lab]"`.'
         ) from None
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"{folder} cannot be made: {error.strerror}.") from None
+        raise FileError(f"cannot create the folder {folder}: {error.strerror}.") from None
     if host not in LOOPBACK:
         ERR.print(
-            "[yellow]Others on the network can reach this page if they know its address, and can "
-            "listen in: it is not encrypted.[/]"
+            "[yellow]Anyone on the network who has the address can open this page, and the "
+            "connection is not encrypted.[/]"
         )
 
     def say(link: str) -> None:
-        ERR.print(f"The lab of {folder.resolve()}; Ctrl-C ends it.", highlight=False)
+        ERR.print(f"The lab shows {folder.resolve()}. Press Ctrl-C to stop it.", highlight=False)
         OUT.print(link, highlight=False, soft_wrap=True)
 
     serve(folder, host=host, port=port, browser=not no_browser, say=say)

@@ -1,4 +1,4 @@
-"""`amortes optimize`: find the best arguments of a command."""
+"""`amortes optimize`: tune the arguments of any program."""
 
 import contextlib
 import dataclasses
@@ -43,37 +43,40 @@ REFRESH = 0.25  # seconds between pictures of what is running
 
 @click.command()
 @option("--space", "space_file", type=PATH, required=True,
-        help="TOML file with the parameters; see above.")  # fmt: skip
+        help="TOML file that describes the parameters; see the example above.")  # fmt: skip
 @option("--trials", type=POSITIVE, default=50,
-        help="Evaluations in all, with those of earlier calls; those of --start do "
-             "not count.")  # fmt: skip
-@option("--jobs", type=POSITIVE, default=1, help="Evaluations at a time.")
+        help="Number of evaluations in total, including those of earlier calls but not "
+             "those of --start.")  # fmt: skip
+@option("--jobs", type=POSITIVE, default=1, help="Evaluations to run at the same time.")
 @option("--goal", type=click.Choice(["minimize", "maximize"]), default="minimize",
-        help="What to do with the number.")  # fmt: skip
+        help="Whether a small or a large result is better.")  # fmt: skip
 @option("--result", "result_key", metavar="FILE:KEY",
-        help="Read the number from a JSON file the command writes to its "
+        help="Read the result from a JSON file that COMMAND writes to "
              "$AMORTES_TRIAL_FOLDER, such as result.json:loss or "
-             "result.json:test.loss.  [default: the last line of its output]")  # fmt: skip
+             "result.json:test.loss.  [default: the last line that it prints]")  # fmt: skip
 @option("--cost", metavar="FILE:KEY|seconds",
-        help="What an evaluation costs: a number in a JSON file, or the seconds it "
-             "takes. What it tells is then weighed by that.")  # fmt: skip
+        help="Look for the largest gain per cost. The cost of an evaluation is a "
+             "number in a JSON file, or the seconds it takes.")  # fmt: skip
 @option("--violation", metavar="FILE:KEY",
-        help="By how much an evaluation violates a constraint that only it can tell, "
-             "at most 0 if it does not: a number in a JSON file.")  # fmt: skip
+        help="A number in a JSON file that says by how much an evaluation violates a "
+             "constraint; zero or less means that it is satisfied.")  # fmt: skip
 @option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
-        help="Stop evaluations that take longer; they count as failed.")  # fmt: skip
+        help="Stop evaluations that take longer than this; they count as failed.")  # fmt: skip
 @option("--start", "start_file", type=click.Path(path_type=Path, dir_okay=False, exists=True),
-        help="Past results to begin with: a CSV file with a column for each "
-             "parameter and one named value, such as trials.csv of another run.")  # fmt: skip
+        help="Start from past results: a CSV file with a column for each parameter and "
+             "one named value, such as the trials.csv of another run.")  # fmt: skip
 @option("--retry-failed", is_flag=True,
-        help="Evaluate what failed in earlier calls again, once its cause is fixed; "
-             "else failures are avoided.")  # fmt: skip
-@option("--acquisition", type=click.Choice(ACQUISITIONS), default="auto", help="How to choose.")
-@option("--seed", type=NATURAL, default=0)
+        help="Evaluate the trials that failed in earlier calls again. Use it once you "
+             "have fixed the cause.")  # fmt: skip
+@option("--acquisition", type=click.Choice(ACQUISITIONS), default="auto",
+        help="Acquisition function, which chooses what to evaluate next; auto suits "
+             "most runs.")  # fmt: skip
+@option("--seed", type=NATURAL, default=0, help="Seed of everything random.")
 @option("--run", "folder", type=FOLDER, default=Path("amortes-run"),
-        help="Folder for the state, outputs, plot.png and trials.csv.")  # fmt: skip
+        help="Folder of the run: its state, the outputs of trials, plot.png and "
+             "trials.csv.")  # fmt: skip
 @option("--network", "weights", type=Weights(),
-        help="Other weights: a name that `amortes info` shows, or a file from "
+        help="Use another network: a name from `amortes info`, or a file from "
              "`amortes export`.")  # fmt: skip
 @json_option
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -95,15 +98,14 @@ def optimize(
     as_json: bool,
     command: tuple[str, ...],
 ) -> None:
-    """Run COMMAND with different arguments, and find those with the best result.
+    """Run COMMAND with different arguments to find those that give the best result.
 
-    COMMAND prints a number as its last line ("0.31" or "loss: 0.31"). {name} in its arguments is
-    replaced by the value of a parameter; $AMORTES_NAME in its environment is the same, and
-    config.json in $AMORTES_TRIAL_FOLDER has all of them. A command that fails, prints no number or
-    takes too long is remembered as failed. What it leaves running in the background is stopped.
+    COMMAND prints its result as the last line, such as "0.31" or "loss: 0.31". Each {name} in its
+    arguments is replaced by the value of that parameter. COMMAND can also read the values from
+    environment variables ($AMORTES_LR for lr) or from config.json in $AMORTES_TRIAL_FOLDER.
 
     \b
-    Example, a complete one. space.toml:
+    Example. Describe the parameters in space.toml:
       epochs = 20                  # a constant
       [lr]
       type = "float"
@@ -115,23 +117,26 @@ def optimize(
       low = 1
       high = 8
       [act]
-      type = "categorical"         # or "ordinal", if the order means something
+      type = "categorical"         # or "ordinal" if the choices have an order
       choices = ["relu", "gelu"]
       [[constraints]]              # optional: layers + 100 lr <= 9
       coefficients = { layers = 1, lr = 100 }
       upper = 9
 
     \b
-    Then:
+    Then run one of:
       amortes optimize --space space.toml -- ./train.sh {lr} {layers} {act}
       amortes optimize --space space.toml --jobs 4 --timeout 600 --goal maximize \\
           --result result.json:accuracy -- python train.py --config {trial_folder}/config.json
       amortes optimize --space space.toml --result r.json:loss --cost seconds \\
           --violation r.json:gigabytes_too_many -- ./train.sh {lr} {layers} {act}
 
-    Ctrl-C stops cleanly. The same command goes on with the run, also after a crash: what was under
-    way is evaluated again. A larger --trials extends a run that is complete. Exit code 1: no
-    evaluation gave a number.
+    Ctrl-C stops cleanly. The same command continues the run, even after a crash; trials that were
+    running are evaluated again. A larger --trials extends a finished run.
+
+    A trial fails if COMMAND exits with an error, prints no number or takes too long; the model
+    learns to avoid such configs. Processes that COMMAND leaves in the background are stopped. The
+    exit code is 1 if no evaluation gave a number.
     """
     space = read_space(space_file)
     plan = Plan(
@@ -160,8 +165,8 @@ def optimize(
         if unused := plan.template.unused:
             names = ", ".join(f"{{{name}}}" for name in unused)
             ERR.print(
-                f"[yellow]Note:[/] the command has no {names}; it should read "
-                f"${variable(unused[0])}, or config.json in its folder."
+                f"[yellow]Note:[/] the command does not use {names}. It can read "
+                f"${variable(unused[0])} instead, or config.json in its trial folder."
             )
         run = CommandRun(optimizer, files, plan, retry_failed=retry_failed)
         with StopRequest() as stop:
@@ -173,7 +178,10 @@ def optimize(
             if not as_json:
                 _say(f"Wrote {files.plot} and {files.csv}")
     if stop.requested:
-        ERR.print(f"Stopped with {counted(stopped, 'trial')} running, to be evaluated again.")
+        ERR.print(
+            f"Stopped with {counted(stopped, 'trial')} running, which the same command evaluates "
+            f"again."
+        )
         raise KeyboardInterrupt
     if not any(trial.status == "done" for trial in run.own):
         raise click.exceptions.Exit(EXIT_FAILED_CHECK)
@@ -182,10 +190,10 @@ def optimize(
 def _evaluate(run: CommandRun, stop: StopRequest) -> None:
     """Go through the trials, showing them."""
     if waiting := sum(trial.status == "pending" for trial in run.own):
-        ERR.print(f"Continuing, first with {counted(waiting, 'trial')} that had not finished.")
+        ERR.print(f"Continuing with {counted(waiting, 'trial')} that had not finished.")
     elif run.complete:
         ERR.print(
-            f"The run is complete with {counted(run.count, 'trial')}; a larger --trials extends it."
+            f"The run is complete: {counted(run.count, 'trial')}. A larger --trials extends it."
         )
     elif run.count:
         ERR.print(f"Continuing after {counted(run.count, 'trial')}.")
@@ -230,19 +238,19 @@ def _conclude(run: CommandRun, optimizer: Optimizer, *, as_json: bool) -> None:
         failed = [trial for trial in run.own if trial.status == "failed"]
         if failed:
             last = failed[-1]
-            ERR.print(f"[red]No number from {counted(len(failed), 'trial')}.[/] The last one:")
+            ERR.print(
+                f"[red]No number from {counted(len(failed), 'trial')}.[/] The last one failed with:"
+            )
             ERR.print(last.reason or "", markup=False, soft_wrap=True)
             if line := last_line(run.folder.trial(last.number) / STDERR):
                 ERR.print(line, markup=False, soft_wrap=True)
-            ERR.print(f"Its outputs are in {run.folder.trial(last.number)}.", soft_wrap=True)
-            ERR.print(
-                "Once that is fixed, add --retry-failed to the same command to try them again."
-            )
+            ERR.print(f"Its output is in {run.folder.trial(last.number)}.", soft_wrap=True)
+            ERR.print("When you have fixed the cause, add --retry-failed to the same command.")
         return
-    _say(f"best observed     {number(best.value)}   {_arguments(best.config)}")
+    _say(f"best result       {number(best.value)}   {_arguments(best.config)}")
     ends = interval(recommended.lower, recommended.upper, "and")
-    _say(f"best expected     {number(recommended.median)}   {_arguments(recommended.config)}")
-    _say(f"                  {recommended.level:.0%} of evaluations between {ends}")
+    _say(f"recommended       {number(recommended.median)}   {_arguments(recommended.config)}")
+    _say(f"                  expected result, with {recommended.level:.0%} between {ends}")
 
 
 def _arguments(config: dict[str, Any]) -> str:

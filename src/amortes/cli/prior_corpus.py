@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("folder", type=FOLDER)
-@option("--paths", "num_paths", type=POSITIVE, help="Number of paths, over all dimensions.")
+@option("--paths", "num_paths", type=POSITIVE, help="Number of functions, over all dimensions.")
 @option("--prior", show_default="paper", help="Name of the prior.")
 @option("--dims", callback=parse_ranges, show_default="all of the prior",
-        help="Such as 1-6 or 2,4.")  # fmt: skip
-@option("--seed", type=NATURAL, show_default="0")
-@option("--shard-size", type=POSITIVE, show_default="4096", help="Paths a file.")
-@option("--only-shards", callback=parse_ranges, help="Make these shards again, and no others.")
+        help="Numbers of dimensions, such as 1-6 or 2,4.")  # fmt: skip
+@option("--seed", type=NATURAL, show_default="0", help="Which functions.")
+@option("--shard-size", type=POSITIVE, show_default="4096", help="Functions per file.")
+@option("--only-shards", callback=parse_ranges, help="Make only these files again, by number.")
 @engine_options
 @json_option
 def generate(
@@ -49,10 +49,10 @@ def generate(
     as_json: bool,
     **chosen: Any,
 ) -> None:
-    """Make a corpus of maximised paths in FOLDER, or go on with the one there.
+    """Write functions (sample paths) and their maxima to FOLDER, for training.
 
-    Can be stopped at any moment, even killed: finished files are kept, and the result does not
-    depend on stops, workers or engine. A folder with a corpus needs no options to go on.
+    You can stop it at any time, or even kill it. The same command continues and needs no options
+    then. The result does not depend on interruptions, workers or the engine.
 
     \b
     Examples:
@@ -107,14 +107,19 @@ def _config(folder: Path, chosen: dict[str, Any], only_shards: tuple[int, ...]) 
 
 @click.command()
 @click.argument("folder", type=FOLDER)
-@option("--sample", type=NATURAL, default=200, help="Paths to rebuild and search again.")
-@option("--budget", type=POSITIVE, default=30, help="Size of that search, in usual ones.")
+@option("--sample", type=NATURAL, default=200, help="Functions to rebuild and search again.")
+@option(
+    "--budget",
+    type=POSITIVE,
+    default=30,
+    help="Size of that search, as a multiple of the usual one.",
+)
 @json_option
 def verify(folder: Path, sample: int, budget: int, as_json: bool) -> None:
-    """Check every file of the corpus in FOLDER, and a sample of its paths and maxima.
+    """Check every file that `amortes prior generate` wrote to FOLDER, and a sample of its maxima.
 
-    Prints, for each dimension, the share of sampled maxima that a much larger search does not beat
-    by more than 1e-5. Exit code 1 if a file is missing or damaged; the message names it.
+    For each dimension, the command prints the share of sampled maxima that a much larger search
+    does not beat by more than 1e-5. The exit code is 1 if a file is missing or damaged.
 
     \b
     Examples:

@@ -42,17 +42,17 @@ BENCH_DIMS = (1, 2, 4, 6, 16)
 
 @click.command()
 @option("--dims", callback=parse_sizes, metavar="D,D,...",
-        help="Dimensions.  [default: 1,2,4,6,16, or as many of them as the prior "
-             "covers]")  # fmt: skip
-@option("--paths", "num_paths", type=POSITIVE, default=2000, help="Paths per dimension.")
-@option("--prior", type=click.Choice(list(PRIORS)), default="robust", help="Where paths come from.")
+        help="Dimensions.  [default: 1,2,4,6,16, as far as the prior goes]")  # fmt: skip
+@option("--paths", "num_paths", type=POSITIVE, default=2000, help="Functions per dimension.")
+@option("--prior", type=click.Choice(list(PRIORS)), default="robust",
+        help="Prior to draw functions from.")  # fmt: skip
 @option("--ensemble", "ensemble_file", type=PATH,
         help="File from `amortes prior ensemble`.  [default: a built-in one]")  # fmt: skip
 @option("--ensemble-paths", type=NATURAL, default=20,
-        help="Paths for the ensemble, which is slow; 0 leaves it out.")  # fmt: skip
+        help="Functions for the ensemble, which is slow; 0 leaves it out.")  # fmt: skip
 @option("--reference-budget", type=POSITIVE, default=30,
-        help="Size of the reference search, in Newton searches.")  # fmt: skip
-@option("--seed", type=NATURAL, default=0, help="Which paths.")
+        help="Size of the reference search, as a multiple of a Newton search.")  # fmt: skip
+@option("--seed", type=NATURAL, default=0, help="Which functions.")
 @option("--check", is_flag=True, help="Exit with code 1 if Newton misses its targets.")
 @json_option
 def bench(
@@ -66,11 +66,11 @@ def bench(
     check: bool,
     as_json: bool,
 ) -> None:
-    """Measure how fast and exact the path maximisers are, on one core.
+    """Measure how fast and how precisely the maxima of functions are found, on one core.
 
-    Newton is what amortes uses; the ensemble of first-order optimisers is what the paper used.
-    A path is solved when the value found is within 1e-5 of the best one known, which comes from
-    a Newton search --reference-budget times as large (50 to 200 ms per path).
+    amortes uses Newton's method; the paper used an ensemble of first-order optimisers. A function
+    (path) counts as solved if the value found is within 1e-5 of the best one known, which comes
+    from a Newton search --reference-budget times as large (50 to 200 ms per path).
 
     \b
     Examples:
@@ -111,18 +111,19 @@ def bench(
 
 @click.command()
 @option("--paths", "num_paths", type=click.IntRange(min=FOLDS), default=200,
-        help="Paths to maximise.")  # fmt: skip
+        help="Functions to maximise.")  # fmt: skip
 @option("--candidates", type=POSITIVE, default=60, help="Random optimisers to choose from.")
-@option("--dim", "d", type=POSITIVE, default=4, help="Input dimensions.")
-@option("--prior", type=click.Choice(list(PRIORS)), default="paper", help="Where paths come from.")
-@option("--seed", type=NATURAL, default=0, help="Which paths and candidates.")
+@option("--dim", "d", type=POSITIVE, default=4, help="Number of dimensions.")
+@option("--prior", type=click.Choice(list(PRIORS)), default="paper",
+        help="Prior to draw functions from.")  # fmt: skip
+@option("--seed", type=NATURAL, default=0, help="Which functions and candidates.")
 @option("--target", type=click.FloatRange(min=0), default=TARGET,
         help="Regret at which an ensemble is good enough.")  # fmt: skip
 @option("--max-seconds", type=click.FloatRange(min=0, min_open=True), default=MAX_SECONDS,
         help="Slowest candidate allowed, per path.")  # fmt: skip
 @option("--output", type=FILE, default=Path("ensemble.json"), help="File to write.")
 @option("--work", type=FOLDER,
-        help="Folder for finished candidates, to go on after an interruption.")  # fmt: skip
+        help="Folder for finished candidates, to continue after an interruption.")  # fmt: skip
 @json_option
 def ensemble(
     num_paths: int,
@@ -135,12 +136,12 @@ def ensemble(
     as_json: bool,
     **limits: Any,
 ) -> None:
-    """Build an ensemble of first-order optimisers, the way the paper maximises paths.
+    """Build an ensemble of first-order optimisers, as the paper used to find maxima.
 
-    Random candidates from the paper's grid maximise all paths. On each of five folds, candidates
-    are added greedily until the mean regret against the best of all candidates is at most
-    --target; the folds' ensembles are merged. Candidates slower than --max-seconds per path are
-    abandoned as soon as that is clear.
+    Random candidates from the paper's grid maximise all functions (paths). On each of five folds,
+    candidates are added greedily until the mean regret against the best of all candidates is at
+    most --target; then the ensembles of the folds are merged. Candidates slower than --max-seconds
+    per path are dropped as soon as that is clear.
 
     \b
     Examples:

@@ -8,12 +8,17 @@ from amortes.cli.console import NATURAL, figure_option, option, write_figure
 
 
 @click.command()
-@option("--prior", "name", default="real", help="Name of the prior.")
-@option("--seed", default=0, type=NATURAL)
-@option("--context", default=20, type=click.IntRange(1, 200), help="Points of the synthetic trace.")
+@option(
+    "--prior", "name", default="real", help="Name of the prior: paper, paper-1d, robust or real."
+)
+@option("--seed", default=0, type=NATURAL, help="Which functions to draw.")
+@option("--context", default=20, type=click.IntRange(1, 200),
+        help="Points of the simulated optimisation run.")  # fmt: skip
 @figure_option("out/prior.png")
 def show(name: str, seed: int, context: int, output: Path) -> None:
-    """Draw sample paths with their maxima in one and two dimensions, and a trace over each.
+    """Draw functions from a prior, with their maxima, in one and two dimensions.
+
+    Each comes with a simulated optimisation run (a trace), which is what a network is trained on.
 
     \b
     Example:

@@ -24,10 +24,17 @@ _ENGINE = options(
         "--workers",
         type=POSITIVE,
         show_default="all cores",
-        help="Processes, or with --engine ray and no address, cores.",
+        help="Worker processes; with --engine ray and no address, cores.",
     ),
-    option("--engine", type=click.Choice(["local", "ray"]), default="local"),
-    option("--ray-address", help="A running Ray cluster; without it, Ray starts on this machine."),
+    option(
+        "--engine",
+        type=click.Choice(["local", "ray"]),
+        default="local",
+        help="Where to run: processes on this machine, or Ray.",
+    ),
+    option(
+        "--ray-address", help="Address of a Ray cluster; without it, Ray starts on this machine."
+    ),
 )
 
 
@@ -46,7 +53,7 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def sweep_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `engine_options` and --retry-failed to a command."""
-    retry = option("--retry-failed", is_flag=True, help="Try failed runs again.")
+    retry = option("--retry-failed", is_flag=True, help="Repeat runs that failed.")
     return engine_options(retry(command))
 
 
@@ -87,5 +94,5 @@ def show_failures(failures: list[Path]) -> None:
     if len(failures) > SHOWN_FAILURES:
         ERR.print(f"and {len(failures) - SHOWN_FAILURES} more.")
     if failures:
-        ERR.print("Start the same command with --retry-failed to try them again.")
+        ERR.print("To repeat them, run the same command with --retry-failed.")
         raise click.exceptions.Exit(EXIT_FAILED_CHECK)

@@ -39,30 +39,31 @@ from amortes.training.throughput import bench as measure
 NAMES = click.Choice(list(RECIPES))
 source_options = options(
     option("--recipe", "recipe_name", type=NAMES, default="kernel",
-           help="Network, task sizes, optimiser; see `amortes train --help`."),
+           help="Network, task sizes and optimiser; see `amortes train --help`."),
     option("--prior", type=click.Choice(list(PRIORS)), default="real",
-           help="Where functions come from."),
+           help="Prior to draw functions from; see `amortes prior --help`."),
 )  # fmt: skip
-recipe_set_option = set_option("the recipe, for instance lr=3e-3 or tasks.batch_size=64")
+recipe_set_option = set_option("the recipe, such as lr=3e-3 or tasks.batch_size=64")
 compute_options = options(
-    option("--threads", type=POSITIVE, help="Threads of torch.  [default: all cores]"),
-    option("--device", default="cpu", help="cpu or cuda (bfloat16 where it is safe)."),
+    option("--threads", type=POSITIVE, help="Number of PyTorch threads.  [default: all cores]"),
+    option("--device", default="cpu", help="cpu, or cuda (which uses bfloat16 where it is safe)."),
     option("--compile", "compiled", is_flag=True,
-           help="Use torch.compile; minutes to start, as every dimension is compiled. See "
-                "`train bench`."),
+           help="Use torch.compile. Every dimension is compiled, so the start takes minutes; "
+                "`amortes train bench` shows whether it pays."),
 )  # fmt: skip
 run_options = options(
-    option("--run", "folder", type=PATH, required=True, help="Folder."),
-    option("--steps", type=POSITIVE, help="Length of the run, the same as --set steps=N."),
+    option("--run", "folder", type=PATH, required=True,
+           help="Folder of the run; if it exists, the run continues."),
+    option("--steps", type=POSITIVE, help="Length of the run in steps; the same as --set steps=N."),
     option("--hours", type=click.FloatRange(min=0),
-           help="Stop after so long; the same command goes on."),
+           help="Stop after this many hours; the same command continues."),
     recipe_set_option,
     option("--start", type=Weights(),
-           help="A trained network, by name or file, whose weights to go on with, perhaps on "
-                "another prior."),
+           help="Start from the weights of this trained network (name or file), which may "
+                "have another prior."),
     option("--corpus", "corpus_folder", type=PATH,
-           help="Paths from `amortes prior generate`.  [default: drawn and maximised on the fly]"),
-    option("--workers", type=NATURAL, default=0, help="Processes that make batches ahead."),
+           help="Folder from `amortes prior generate`.  [default: draw functions on the fly]"),
+    option("--workers", type=NATURAL, default=0, help="Processes that prepare batches."),
     compute_options,
 )  # fmt: skip
 
@@ -80,9 +81,10 @@ def base(
     corpus_folder: Path | None,
     **options: Any,
 ) -> None:
-    """Train the base network: predictions, given nothing, x*, f* or both.
+    """Train the base stage of a network.
 
-    A kernel network computes these; it learns to infer hyperparameters.
+    A kernel network learns to infer hyperparameters, and computes everything else. A transformer
+    learns to predict from data, and from hints: the location x* of the optimum, its value f*, both.
 
     \b
     Examples:
@@ -92,8 +94,9 @@ def base(
       amortes train base --run runs/k3 --set lr=1e-3 --set tasks.batch_size=64
       amortes train base --recipe transformer --run runs/t2 --start transformer-paper
 
-    The loss is the excess cross-entropy, in nats, over someone who knows the hyperparameters; that
-    of kernel networks is the negative log density of the hyperparameters.
+    The loss of a transformer is its cross-entropy in nats, minus that of a model that knows the
+    true hyperparameters; that of a kernel network is the negative log density of the
+    hyperparameters.
     """
     config = {}
     if start is not None:
@@ -109,11 +112,11 @@ def base(
 @option("--recipe", "recipe_name", type=NAMES,
         help="Task sizes and optimiser.  [default: the recipe of the base]")  # fmt: skip
 @option("--base", "trained", type=Weights(), required=True,
-        help="Folder of a base run, whose best weights are used, or a trained "
-             "network, by name or file; they stay as they are.")  # fmt: skip
+        help="Base to train on: the folder of a base run, or a trained network (name or "
+             "file). Its weights do not change.")  # fmt: skip
 @option("--teacher", type=Weights(),
-        help="A trained network, by name or file, whose gains to learn instead of "
-             "those of the base.")  # fmt: skip
+        help="Learn the gains of this trained network (name or file) instead of those "
+             "of the base.")  # fmt: skip
 @run_options
 def alpha(
     recipe_name: str | None,
@@ -126,10 +129,10 @@ def alpha(
     corpus_folder: Path | None,
     **options: Any,
 ) -> None:
-    """Train the alpha network: the gains PES, MES and JES, whose mean is the acquisition.
+    """Train the alpha stage of a transformer: the information gains PES, MES and JES.
 
-    Prior and network are those of the base. Kernel networks compute their gains: they have no such
-    stage.
+    The prior and the architecture are those of the base. Kernel networks have no alpha stage,
+    because they compute their gains.
 
     \b
     Examples:
@@ -150,7 +153,7 @@ def alpha(
 
 @click.command()
 @source_options
-@option("--stage", type=click.Choice(STAGES), default="base", help="Which stage.")
+@option("--stage", type=click.Choice(STAGES), default="base", help="Stage to measure.")
 @option("--steps", type=POSITIVE, default=10, help="Steps to time.")
 @recipe_set_option
 @compute_options
@@ -166,10 +169,10 @@ def bench(
     compiled: bool,
     as_json: bool,
 ) -> None:
-    """Measure a training step: datasets per second, where the time goes, share of the peak.
+    """Measure a training step: datasets per second, and where the time goes.
 
-    Data, forward, backward and optimiser are shares of the time. The peak is that of one large
-    float32 matrix product on the same threads; the share of it counts matrix products only.
+    Data, forward, backward and optimiser are shares of the time. The share of the peak compares the
+    matrix products of a step with one large float32 matrix product on the same threads.
 
     \b
     Examples:
@@ -188,7 +191,7 @@ def bench(
 @click.argument("runs", nargs=-1, required=True, type=PATH)
 @figure_option("out/curves.png")
 def curves(runs: tuple[Path, ...], output: Path) -> None:
-    """Draw the learning curves of one or more RUNS; they may still be going on.
+    """Draw the learning curves of one or more RUNS, finished or not.
 
     \b
     Example:
@@ -238,7 +241,7 @@ def run(
     score = "" if outcome.best_score is None else f", best validation {outcome.best_score:.4f}"
     ERR.print(f"Step {outcome.step} of {chosen.steps}{score}, in {folder}.", soft_wrap=True)
     if outcome.reason == "out of time":
-        ERR.print("Out of time. Start the same command again to go on.")
+        ERR.print("Out of time. Run the same command again to continue.")
     elif chosen.stage == "base" and learns_gains(chosen.network):
         ERR.print(f"Next: amortes train alpha --base {folder} --run {folder}-alpha", soft_wrap=True)
     else:

@@ -26,10 +26,10 @@ class Weights(click.ParamType):  # type: ignore[type-arg]  # generic since click
 @click.argument("weights", required=False, type=Weights())
 @json_option
 def info(weights: Path | None, as_json: bool) -> None:
-    """Show the card of WEIGHTS, or of every network that comes with amortes, the default first.
+    """Show what WEIGHTS contains; without it, all networks that come with amortes.
 
-    A card tells the architecture, the prior and how the weights were trained and scored; the
-    scores are those of `amortes evaluate`.
+    WEIGHTS is the name of a network or a file. Its card shows the architecture, the prior, how it
+    was trained, and its scores (from `amortes evaluate`). The first network listed is the default.
 
     \b
     Examples:

@@ -78,14 +78,15 @@ class RunFolder:
         before = read_json(self.command)
         if not isinstance(before, dict) or set(before) != set(about):
             raise FileError(
-                f"{self.command} is damaged; restore it, or begin anew in another place with --run."
+                f"{self.command} is damaged; restore it, or use --run to start a new run in "
+                f"another folder."
             )
         for name, now in about.items():
             if before[name] != now:
                 raise ConfigError(
                     f"{name}: the run in {self.path} has {_words(before[name])}, not "
-                    f"{_words(now)}. Give the same again to go on, or another place with --run to "
-                    f"begin anew."
+                    f"{_words(now)}. Pass the same one to continue, or use --run to start a new "
+                    f"run in another folder."
                 )
         return optimizer.resumed(self.state)
 

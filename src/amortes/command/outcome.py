@@ -48,7 +48,7 @@ class ResultFile:
         if not name or not all(key.split(".")):
             raise ConfigError(f"{what}: expected FILE:KEY such as result.json:loss, not {text!r}.")
         if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise ConfigError(f"{what}: the file must be in the trial's folder, not {name!r}.")
+            raise ConfigError(f"{what}: the file must be in the trial folder, not {name!r}.")
         return cls(name, tuple(key.split(".")))
 
     def read(self, folder: Path) -> Answer:
@@ -56,9 +56,9 @@ class ResultFile:
         try:
             value: Any = json.loads((folder / self.name).read_text(encoding="utf-8"))
         except FileNotFoundError:
-            return Answer(reason=f"it wrote no {self.name} in its folder")
+            return Answer(reason=f"it wrote no {self.name} to its trial folder")
         except (OSError, ValueError, RecursionError) as error:
-            return Answer(reason=f"{self.name} is not readable as JSON ({error})")
+            return Answer(reason=f"{self.name} is not valid JSON ({error})")
         for key in self.keys:
             if not isinstance(value, dict) or key not in value:
                 return Answer(reason=f"{self.name} has no {'.'.join(self.keys)}")
@@ -113,7 +113,7 @@ class Sources:
             return found.value
         if answer.value is not None:  # no reason to lose it
             why = found.reason or f"{found.value:g} is not a positive number"
-            warn(f"a trial has no cost: {why}.")
+            warn(f"a trial is used without its cost: {why}.")
         return None
 
 

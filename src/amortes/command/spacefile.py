@@ -87,7 +87,7 @@ def _entry(name: str, entry: Any) -> Any:
     allowed = (*needed, *optional)
     for key in fields:
         if key not in allowed:
-            raise ConfigError(f"[{name}] has no key {key!r}; {kind} has {', '.join(allowed)}.")
+            raise ConfigError(f"[{name}] unknown key {key!r}; {kind} takes {', '.join(allowed)}.")
     for key in needed:
         if key not in fields:
             raise ConfigError(f"[{name}] {key} is missing; {kind} needs {' and '.join(needed)}.")

@@ -39,31 +39,31 @@ class Template:
 
     def __post_init__(self) -> None:
         if not self.words:
-            raise ConfigError("the command is missing; give it after --.")
+            raise ConfigError("the command is missing; write it after --.")
         names = [*self.space.parameters, FOLDER, NUMBER]
         for word in self.words:
             for _, name in PLACEHOLDER.findall(word):
                 if NAME.fullmatch(name) and name not in names:
                     raise ConfigError(
-                        f"the command has {{{name}}}, but there is no such parameter; there are "
-                        f"{', '.join(names)}. Write {{{{{name}}}}} for {{{name}}} itself."
+                        f"the command uses {{{name}}}, which is not a parameter; choose from "
+                        f"{', '.join(names)}. To pass {{{name}}} itself, write {{{{{name}}}}}."
                     )
         variables = [variable(name) for name in names]
         if twice := {name for name in variables if variables.count(name) > 1}:
             raise ConfigError(
-                f"two parameters would both be the environment variable {min(twice)}; "
-                f"rename one of them."
+                f"two parameters would share the environment variable {min(twice)}; rename one of "
+                f"them."
             )
         program = self.words[0]
         if len(self.words) == 1 and len(program.split()) > 1 and not exists(program):
             raise ConfigError(
-                f"the command is one word, {program!r}; give its words without quotes around all "
-                f"of them, or `bash -c` before them."
+                f"the command {program!r} is quoted as a whole; leave out the quotes around it, or "
+                f"write `bash -c` before it."
             )
         if not PLACEHOLDER.search(program) and shutil.which(program) is None:
             raise ConfigError(
-                f"there is no program {program!r} to run, or it is not executable "
-                f"(`chmod +x` makes a script executable)."
+                f"cannot find the program {program!r}, or it is not executable (`chmod +x` makes a "
+                f"script executable)."
             )
 
     @property

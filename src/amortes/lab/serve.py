@@ -29,8 +29,8 @@ def choose_token() -> str:
         return secrets.token_urlsafe(24)
     if len(chosen) < SHORTEST or not chosen.isascii() or not chosen.isprintable() or " " in chosen:
         raise ConfigError(
-            f"{TOKEN_VARIABLE}: must have at least {SHORTEST} letters, digits or signs, and no "
-            f"spaces. Leave it out, and one is made."
+            f"{TOKEN_VARIABLE}: must have at least {SHORTEST} letters, digits or symbols, and no "
+            f"spaces. Without it, the lab makes a token."
         )
     return chosen
 
@@ -50,8 +50,8 @@ def listen(host: str, port: int | None) -> socket.socket:
             sock.close()
             reason = error.strerror or str(error)
     if port is None:
-        raise ConfigError(f"--port: none of {FIRST} to {FIRST + PORTS - 1} is free at {host}.")
-    raise ConfigError(f"--port: {port} cannot be used at {host} ({reason}); choose another one.")
+        raise ConfigError(f"--port: none of {FIRST} to {FIRST + PORTS - 1} is free on {host}.")
+    raise ConfigError(f"--port: cannot use {port} on {host} ({reason}); choose another one.")
 
 
 def address(host: str, port: int, token: str) -> str:

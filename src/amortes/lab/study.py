@@ -166,8 +166,8 @@ class Study:
             snapshot = self._refresh()
             if snapshot.lacks:
                 raise ReadOnlyError(
-                    f"This run has {' and '.join(snapshot.lacks)}, which its file cannot hold: go "
-                    f"on with it in its program."
+                    f"This run has {' and '.join(snapshot.lacks)}, which its file cannot contain. "
+                    f"Continue it in its program."
                 )
             if not snapshot.owned:
                 self._write_about(snapshot.about)
@@ -180,7 +180,7 @@ class Study:
             snapshot = self._refresh()
             if not snapshot.owned:
                 raise ReadOnlyError(
-                    "This run belongs to a program. To go on with it here, take it over first."
+                    "This run belongs to a program. To continue it here, take it over first."
                 )
             if expected is not None and expected != snapshot.version:
                 raise ChangedError(

@@ -104,7 +104,7 @@ def worth_text(gain: float, spread: float, unit: str, n: int) -> tuple[str, str]
     """Whether it is worth going on: yes, maybe or no, and a sentence."""
     amount = f"{number_text(gain, 2)}{' ' + unit if unit else ''}"
     if n < 3 or spread <= 0:
-        return "yes", "There are too few different results to tell; go on."
+        return "yes", "There are too few different results to tell; keep going."
     share = gain / spread
     if share < TINY:
         return "no", (

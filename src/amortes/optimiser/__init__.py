@@ -1,4 +1,4 @@
-"""Optimisation for users: spaces, ask and tell, and `minimize`."""
+"""The optimiser: search spaces, ask and tell, and `minimize`."""
 
 from amortes.optimiser.choices import Categorical, Ordinal
 from amortes.optimiser.constraints import Allowed, Linear

@@ -54,7 +54,7 @@ class Choices(Parameter):
         if len(choices) < 2:
             raise ConfigError(
                 f"{kind}: needs at least two choices, not {shown(list(choices))}. "
-                f"For a fixed value give the value instead."
+                f"To fix a parameter, pass its value instead."
             )
         if len(self._places) < len(choices):
             raise ConfigError(f"{kind}: choices must be distinct, not {self._listed}.")
@@ -125,7 +125,10 @@ class Choices(Parameter):
 
 
 class Ordinal(Choices):
-    """One of a list of values whose order means something, such as [16, 32, 64]."""
+    """A choice among values that have an order, such as `Ordinal([16, 32, 64])`.
+
+    choices: the values, in their order.
+    """
 
     kind: ClassVar[str] = "ordinal"
 
@@ -156,9 +159,10 @@ class Ordinal(Choices):
 
 @dataclass(frozen=True, init=False)
 class Categorical(Choices):
-    """One of a list of values without order, such as ["relu", "gelu"].
+    """A choice among values without an order, such as `Categorical(["relu", "gelu"])`.
 
-    A dict has for each choice the parameters that only matter with it (`conditions`).
+    choices: the values, as a list or an `Enum`; or a dict that maps each choice to the parameters
+        that exist only for it, such as `{"svm": {"C": Float(1e-3, 1e3)}, "bayes": {}}`.
     """
 
     branches: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
@@ -177,14 +181,15 @@ class Categorical(Choices):
         for choice, branch in zip(self.choices, branches, strict=False):
             if not isinstance(branch, Mapping):
                 raise ConfigError(
-                    f"Categorical: choice {shown(choice)} must have a dict of the parameters that "
-                    f"only matter with it (or None), not {shown(branch)}."
+                    f"Categorical: choice {shown(choice)} must map to a dict of the parameters "
+                    f"that exist only for it (or None), not {shown(branch)}."
                 )
         object.__setattr__(self, "branches", branches)
         if len(self.choices) > MOST:
             raise ConfigError(
-                f"Categorical: {len(self.choices):,} choices are more than the {MOST:,} it can do. "
-                f"Describe them by numbers, and give the configs there are as the pool of a Space."
+                f"Categorical: {len(self.choices):,} choices are more than the {MOST:,} supported. "
+                f"Describe the choices by numeric parameters, and list the existing configs as the "
+                f"pool of a Space."
             )
 
     @property
@@ -262,7 +267,7 @@ def _checked(choice: Any, kind: str) -> Any:
     if not known:
         raise ConfigError(
             f"{kind}: the choice {shown(choice)} is neither JSON (a finite number, string, bool, "
-            f"None, or a list or dict of these) nor hashable, or not equal to itself. Give names "
-            f"for such objects, and look them up."
+            f"None, or a list or dict of these) nor hashable, or not equal to itself. Use names as "
+            f"choices, and look the objects up in your function."
         )
     return choice

@@ -61,8 +61,8 @@ def flatten(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Co
         known = conditions.get(name)
         if known is None or condition is None or known.parent != condition.parent:
             raise ConfigError(
-                f"{name}: is in the space more than once; give each its own name. (Only branches "
-                f"of one parameter may share a parameter.)"
+                f"{name}: occurs more than once in the space; give each parameter its own name. "
+                f"(Only branches of the same Categorical may share a parameter.)"
             )
         if given[name] != entry:
             raise ConfigError(
@@ -99,11 +99,11 @@ def check_conditions(conditions: Any, parameters: Mapping[str, Any]) -> dict[str
         parent = parameters.get(condition.parent)
         if not isinstance(parent, Parameter) or parent.cardinality is None:
             raise ConfigError(
-                f"{name}: depends on {condition.parent!r}, which is no parameter with finitely "
-                f"many values."
+                f"{name}: depends on {condition.parent!r}, which is not a parameter with a finite "
+                f"number of values."
             )
         if names.index(condition.parent) > names.index(name):
-            raise ConfigError(f"{name}: depends on {condition.parent}, which has to come before.")
+            raise ConfigError(f"{name}: depends on {condition.parent}, which must come before it.")
         try:
             values = tuple(parent.check(value) for value in condition.values)
         except DataError as error:

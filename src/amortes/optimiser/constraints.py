@@ -30,7 +30,14 @@ SLACK = 1e-9
 
 @dataclass(frozen=True)
 class Linear:
-    """sum of coefficients[name] * value of name <= upper; negate both sides for >=."""
+    """A weighted sum of parameters that is at most `upper`.
+
+    `Linear({"layers": 8, "width": 1}, upper=96)` means 8 layers + width <= 96. For >=, negate the
+    coefficients and `upper`.
+
+    coefficients: the weight of each parameter, by name. The parameters must be `Float` or `Int`.
+    upper: the largest allowed value of the sum.
+    """
 
     coefficients: Mapping[str, float]
     upper: float
@@ -53,7 +60,7 @@ class Linear:
         values = {k: finite(v, f"Linear: {k} is fixed, so its value") for k, v in known.items()}
         if len(values) == len(self.coefficients):
             raise ConfigError(
-                f"Linear: {', '.join(values)} is a constant of this space; a constraint needs a "
+                f"Linear: {', '.join(values)} is constant in this space; a constraint needs a "
                 f"Float or Int that varies."
             )
         return Linear(
@@ -66,18 +73,19 @@ class Linear:
         for name in self.coefficients:
             if name not in parameters:
                 raise ConfigError(
-                    f"Linear: no parameter {name!r} that varies; there are {', '.join(parameters)}."
+                    f"Linear: no parameter {name!r} that varies; choose from "
+                    f"{', '.join(parameters)}."
                 )
             if not isinstance(parameters[name], Numeric):
                 raise ConfigError(
-                    f"Linear: {name} is {parameters[name].kind}; constraints are for Float and Int."
+                    f"Linear: {name} is {parameters[name].kind}, but must be a Float or an Int."
                 )
         numbers = [parameters[name] for name in self.coefficients]
         sizes = [max(map(abs, p.bounds)) for p in numbers if isinstance(p, Numeric)]
         size = sum(abs(a) * s for a, s in zip(self.coefficients.values(), sizes, strict=True))
         if not size + abs(self.upper) <= LARGEST:
             raise ConfigError(
-                f"Linear: the terms of {self.to_dict()} are up to {size:g}; at most {LARGEST:g} is "
+                f"Linear: the terms of {self.to_dict()} reach {size:g}, but at most {LARGEST:g} is "
                 f"supported. Divide the coefficients and upper by the same number."
             )
 
@@ -99,10 +107,12 @@ class Linear:
 
 @dataclass(frozen=True)
 class Allowed:
-    """A function that says whether a config is allowed: of the config, a dict, to True or False.
+    """A constraint that is a function.
 
-    A `vectorized` one takes a dict of arrays, n values for each parameter that varies (NaN or None
-    where it is inactive) and the constants as they are, and returns n bools: many times faster.
+    function: takes a config and returns True if it is allowed.
+    vectorized: True if the function instead takes a dict of arrays, with n values for each
+        parameter that varies (NaN or None where it does not exist) and constants as they are, and
+        returns an array of n bools. This is many times faster.
     """
 
     function: Callable[[dict[str, Any]], Any]

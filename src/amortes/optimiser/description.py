@@ -14,7 +14,7 @@ from amortes.optimiser.numeric import Float, Int
 from amortes.optimiser.parameter import Parameter, plain
 
 KINDS: dict[str, type[Any]] = {kind.kind: kind for kind in (Float, Int, Ordinal, Categorical)}
-AGAIN = "Give the same space again: `Optimizer.load(path, space=space)`."
+AGAIN = "Pass the same space again: `Optimizer.load(path, space=space)`."
 
 
 def checked_entry(name: Any, entry: Any) -> Any:
@@ -91,7 +91,7 @@ def _entry(name: str, description: Mapping[str, Any]) -> Any:
         raise ConfigError(f"{name}: type must be fixed, {', '.join(KINDS)}, not {shown(kind)}.")
     if "objects" in fields:
         raise ConfigError(
-            f"{name}: its choices are not JSON, so the file has no more than their texts. {AGAIN}"
+            f"{name}: JSON cannot express its choices, so the file does not contain them. {AGAIN}"
         )
     try:
         return KINDS[kind](**fields)
@@ -102,7 +102,7 @@ def _entry(name: str, description: Mapping[str, Any]) -> Any:
 def _constraint(description: Mapping[str, Any]) -> Linear | Expression:
     if "function" in description:
         raise ConfigError(
-            f"constraints: a file cannot have the function {description['function']}. {AGAIN}"
+            f"constraints: the file cannot contain the function {description['function']}. {AGAIN}"
         )
     if "expression" in description:
         return Expression(description["expression"])

@@ -122,8 +122,8 @@ def _walks(space: Space, size: int, seed: int, fixed: Fixed) -> Iterator[Tensor]
         allowed = space.domain(fixed)
     except DataError:
         raise ConfigError(
-            "constraints: no config satisfies them with room to spare. Check the signs of the "
-            "coefficients (a Linear says sum <= upper); in place of an equality, leave out a "
+            "constraints: no config satisfies them, or hardly any. Check the signs of the "
+            "coefficients (a Linear means sum <= upper). Instead of an equality, remove a "
             "parameter and compute it from the others."
         ) from None
     for block in itertools.count():
@@ -151,10 +151,10 @@ def _check_patience(misses: int, space: Space) -> None:
     if misses < _patience(space):
         return
     advice = (
-        "Check that it returns True for what is allowed, narrow the parameters' bounds, or list "
-        "the configs that are allowed as a pool."
+        "Check that your function returns True for allowed configs, narrow the bounds of the "
+        "parameters, or list the allowed configs as a pool."
         if space.functions
-        else "Check the signs of the coefficients (a Linear says sum <= upper), or narrow the "
-        "parameters' bounds."
+        else "Check the signs of the coefficients (a Linear means sum <= upper), or narrow the "
+        "bounds of the parameters."
     )
     raise ConfigError(f"constraints: none of {misses:,} random configs satisfies them. {advice}")

@@ -1,4 +1,4 @@
-"""Why a config is worth evaluating: what is expected of it, and what it is close to.
+"""Why a config is worth evaluating: its predicted value, its expected gain, the closest result.
 
     print(opt.explain(trial).text)
 
@@ -43,42 +43,46 @@ Kind = Literal["given", "initial", "explore", "exploit", "repeat"]
 
 @dataclass(frozen=True)
 class Neighbour:
-    """The closest trial with a result."""
+    """The closest trial that has a result."""
 
     number: int
     value: float
     distance: float
     unit: Literal["lengthscales", "ranges"]
-    """Of the distance: ranges of the parameters if the network knows no lengthscales."""
+    """Unit of the distance: ranges of the parameters if the network has no lengthscales."""
     differs: dict[str, tuple[Any, Any]]
-    """Value there and here of each parameter that differs, the one that counts most first."""
+    """For each parameter that differs, its value there and here; the largest difference first."""
 
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """What speaks for evaluating a config; see the module for the rules."""
+    """Why a config is worth evaluating. `text` says it in words.
+
+    The how-to guide "Predict and explain" says how to read it.
+    """
 
     config: Config
     trial: Trial | None
-    """The trial explained, if it is one."""
+    """The trial that is explained; None for a config."""
     kind: Kind
-    """given: a result the run began with; initial: chosen before the model; else by the model."""
+    """given: a past result; initial: chosen to cover the space; others: chosen by the model."""
     exploration: float | None = None
-    """Share of uncertainty in what speaks for the config: 1 explores, 0 exploits."""
+    """Share of uncertainty in the score of the config: 1 explores, 0 exploits."""
     prediction: Prediction | None = None
-    """Of the function without noise; None if there was no result to learn from."""
+    """Prediction of the function without noise; None if there was no result yet."""
     information: float | None = None
     """Expected information about the optimum and its value (JES), in nats."""
     improvement: float | None = None
-    """Expected improvement over the best config evaluated, in the units of the values."""
+    """Expected improvement over the best config so far, in the units of the values."""
     best: float | None = None
-    """The best posterior mean of a config evaluated."""
+    """The best posterior mean among the configs evaluated so far."""
     noise_sd: float | None = None
-    """Standard deviation of the noise of a result, if the network can tell."""
+    """Standard deviation of the noise, if the network can infer it."""
     nearest: Neighbour | None = None
+    """The closest result."""
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready fields."""
+        """Return JSON-ready fields."""
         fields = dict(vars(self))
         fields["trial"] = None if self.trial is None else self.trial.number
         fields["prediction"] = None if self.prediction is None else self.prediction.to_dict()
@@ -87,7 +91,7 @@ class Explanation:
 
     @property
     def text(self) -> str:
-        """The explanation in plain words, a sentence per line."""
+        """The explanation in words, one sentence per line."""
         return "\n".join([f"{self._name}: {config_text(self.config)}.", *self._sentences()])
 
     @property
@@ -111,32 +115,32 @@ class Explanation:
             )
             how = f"; it differs most in {differs}" if differs else ": it is the same config"
             said.append(
-                f"The closest result is {number(near.value, 4)}, of trial {near.number}, "
+                f"The closest result is {number(near.value, 4)}, from trial {near.number}, "
                 f"{number(near.distance, 2)} {near.unit} away{how}."
             )
         if self.trial is not None and self.trial.status == "done":
             said.append(f"The result was {number(self.trial.value, 4)}.")
         elif self.trial is not None and self.trial.status == "failed":
-            said.append(f"It failed: {printable(self.trial.reason or 'no reason was told')}.")
+            said.append(f"It failed: {printable(self.trial.reason or 'no reason was given')}.")
         return said
 
     def _reason(self) -> str:
         if self.kind == "given":
-            return "It is one of the results that the run began with."
+            return "It is one of the past results that the run started from."
         if self.kind == "initial":
-            return "It is one of the first, which are spread over the space."
+            return "It is one of the first trials, which are spread over the space."
         if self.kind == "repeat" and self.nearest is not None:
             noise = "" if self.noise_sd is None else f" (sd {number(self.noise_sd, 3)})"
             return (
-                f"It repeats trial {self.nearest.number}: between the two, noise{noise} matters "
-                f"more than what the function changes."
+                f"It repeats trial {self.nearest.number}: the two configs are so close that the "
+                f"noise{noise} matters more than the difference between them."
             )
         share = self.exploration or 0.0
         if share == 1.0:
-            return "It explores: only its uncertainty speaks for it, not its expected value."
+            return "It explores: its whole score is uncertainty, none of it its expected value."
         return (
-            f"It {self.kind}s: {share:.0%} of its score is uncertainty, {1 - share:.0%} an "
-            f"expected value better than average."
+            f"It {self.kind}s: {share:.0%} of its score comes from uncertainty, {1 - share:.0%} "
+            f"from an expected value better than average."
         )
 
     def __repr__(self) -> str:

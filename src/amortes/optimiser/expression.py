@@ -62,7 +62,7 @@ class Expression:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str) or len(self.text) > LONGEST:
             raise ConfigError(
-                f"constraints: expected a text of at most {LONGEST} characters, not "
+                f"constraints: expected a string of at most {LONGEST} characters, not "
                 f"{shown(self.text)}."
             )
         self.names  # noqa: B018 raises if it makes no sense
@@ -74,17 +74,18 @@ class Expression:
             return frozenset(node.id for node in _parts(self._tree) if isinstance(node, ast.Name))
         except RecursionError:
             raise ConfigError(
-                f"constraints: {shown(self.text)} is nested too deeply; write several constraints."
+                f"constraints: {shown(self.text)} is nested too deeply; split it into several."
             ) from None
 
     def check(self, values: Mapping[str, Any]) -> None:
         """Raise `ConfigError` unless it can be evaluated for such values, arrays of one by name."""
         if unknown := sorted(self.names - values.keys()):
             raise ConfigError(
-                f"constraints: {self.text!r} has {unknown[0]}, but there are {', '.join(values)}."
+                f"constraints: {self.text!r} uses {unknown[0]}, which is not a parameter; choose "
+                f"from {', '.join(values)}."
             )
         if not self.names:
-            raise ConfigError(f"constraints: {self.text!r} is about no parameter.")
+            raise ConfigError(f"constraints: {self.text!r} does not use any parameter.")
         self.mask(values, 1)
 
     def mask(self, values: Mapping[str, Any], n: int) -> np.ndarray:
@@ -94,10 +95,10 @@ class Expression:
             with np.errstate(all="ignore"):
                 result = np.asarray(_evaluate(self._tree, arrays))
         except (TypeError, ValueError, OverflowError) as error:
-            raise ConfigError(f"constraints: {self.text!r} makes no sense: {error}.") from None
+            raise ConfigError(f"constraints: {self.text!r} cannot be evaluated: {error}.") from None
         if result.dtype != np.bool_:
             raise ConfigError(
-                f"constraints: {self.text!r} is not true or false; compare it with something."
+                f"constraints: {self.text!r} must be a comparison that is true or false."
             )
         return np.broadcast_to(result, (n,))
 
@@ -110,7 +111,7 @@ class Expression:
         try:
             return ast.parse(self.text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise ConfigError(f"constraints: {self.text!r} cannot be read: {error}.") from None
+            raise ConfigError(f"constraints: {self.text!r} is not valid: {error}.") from None
 
 
 def _parts(node: ast.expr) -> list[ast.expr]:
@@ -197,7 +198,7 @@ def _number(value: Any) -> Any:
 
 def _no(node: ast.AST) -> ConfigError:
     return ConfigError(
-        f"constraints: {ast.unparse(node)!r} has no meaning in a constraint; there are names of "
+        f"constraints: {ast.unparse(node)!r} is not allowed in a constraint. Use names of "
         f"parameters, numbers, strings, arithmetic, comparisons, in [...], and, or, not, and "
         f"{', '.join(FUNCTIONS)}."
     )

@@ -52,7 +52,7 @@ def read_parquet(path: str) -> "pd.DataFrame":
     try:
         frame: pd.DataFrame = pandas.read_parquet(path)
     except (OSError, ValueError) as error:
-        raise FileError(f"{path} is not readable: {error}") from None
+        raise FileError(f"cannot read {path}: {error}") from None
     return frame
 
 
@@ -61,6 +61,6 @@ def _pandas() -> Any:
         import pandas
     except ImportError:
         raise MissingExtraError(
-            "tables need pandas; install it with `pip install amortes[pandas]`."
+            "tables need pandas, which is not installed; run `pip install amortes[pandas]`."
         ) from None
     return pandas

@@ -53,17 +53,17 @@ class Insight:
 
     @property
     def trials(self) -> list[Trial]:
-        """All trials by number, pending and failed ones too."""
+        """All trials in the order of their numbers, including pending and failed ones."""
         with self._lock:
             return [trial.copy() for trial in self._ledger.trials]
 
     @property
     @on_cpu()
     def best(self) -> Trial:
-        """The trial with the best value told; see `recommend` if values are noisy.
+        """The trial with the best result so far. If results are noisy, prefer `recommend`.
 
-        Results told for configs that violate a constraint, or are not in the pool, count only if
-        there are no others.
+        Results for configs that violate a constraint, or are not in the pool, count only if there
+        are no others.
         """
         with self._lock:
             done = self._ledger.having("done")
@@ -74,7 +74,12 @@ class Insight:
 
     @on_cpu()
     def recommend(self, *, level: float = 0.9) -> Recommendation:
-        """The config with the best posterior mean, evaluated before or not."""
+        """Return the config to use, with the result to expect from it.
+
+        With noise, it is the config with the best posterior mean, whether it has been evaluated or
+        not. Without noise, it is the best config evaluated, unless another one is almost certainly
+        better. `level` is the probability of the interval.
+        """
         level = check_level(level)
         with self._lock:
             fitted = self._suggester.fitted()
@@ -104,16 +109,17 @@ class Insight:
         level: float = 0.9,
         observation_noise: bool = False,
     ) -> Prediction | list[Prediction]:
-        """What the model expects of a config, or of each of several.
+        """Predict the value of a config, or of each config in a list.
 
-        Mean, median, the interval that holds the value with probability `level`, and samples, of
-        the function without noise or, with `observation_noise`, of a new result. A network that
-        cannot tell noise from function gives the latter in any case.
+        configs: a config, a trial, or a list of them.
+        level: the probability of the interval.
+        observation_noise: False to predict the function itself, True to predict a new, noisy
+            result. A network that cannot tell the two apart always predicts a new result.
         """
         one = isinstance(configs, Trial | Mapping)
         asked: Any = [configs] if one else configs
         if isinstance(asked, str | bytes) or not isinstance(asked, Iterable):
-            raise DataError(f"predict: expected a config, or a list of them, not {configs!r}.")
+            raise DataError(f"predict: expected a config or a list of configs, not {configs!r}.")
         plain = [point.config if isinstance(point, Trial) else point for point in asked]
         with self._lock:
             fitted = self._suggester.fitted()
@@ -124,11 +130,11 @@ class Insight:
 
     @on_cpu()
     def explain(self, trial: Point, *, level: float = 0.9) -> Explanation:
-        """Why evaluate this: what is expected, what is gained, and the closest result.
+        """Explain why a trial was suggested, or what the model thinks of a config.
 
-        A trial is explained by what was known when it was asked for, a config by what is known
-        now. `print(opt.explain(trial).text)` says it in words; `amortes.optimiser.explanation` has
-        the rules.
+        The explanation has the predicted value, the expected gain, and the closest result. A trial
+        is explained by what the model knew when it suggested it, a config by what it knows now.
+        `print(opt.explain(trial).text)` prints it in words.
         """
         level = check_level(level)
         with self._lock:
@@ -138,16 +144,19 @@ class Insight:
             return explain(self._suggester, trial, past=self.past, level=level)
 
     def to_frame(self) -> "pd.DataFrame":
-        """The trials as a pandas DataFrame, with a column for each parameter.
+        """Return the trials as a pandas DataFrame, with a column for each parameter.
 
-        Its `to_csv(path, index=False)` and `to_parquet(path)` write tables that `tell_frame`,
-        `start` and `amortes optimize --start` read.
+        Save it with `to_csv(path, index=False)` or `to_parquet(path)`. `tell_frame`, the argument
+        `start` and `amortes optimize --start` read such tables.
         """
         return to_frame(self.trials, self.space)
 
     @on_cpu()
     def importance(self) -> dict[str, float]:
-        """The share of each parameter in how the posterior mean varies, largest first."""
+        """Return how much each parameter matters, largest first.
+
+        It is the share of the parameter in the variation of the posterior mean over the space.
+        """
         with self._lock:
             fitted = self._suggester.fitted()
             return importance(
@@ -156,10 +165,11 @@ class Insight:
 
     @on_cpu()
     def gains(self, configs: Sequence[Point]) -> list[float]:
-        """What evaluating each config is worth by the acquisition of the run; `ask` goes by it.
+        """Return what it would be worth to evaluate each config, by the acquisition function.
 
-        Nats of information about the optimum (pes, mes, jes) or expected improvement, weighed by
-        the chance of success and the cost, given the trials under way.
+        It is the expected improvement, or the information about the optimum in nats (pes, mes,
+        jes), times the probability of success and divided by the cost. Pending trials are taken
+        into account.
         """
         plain = [point.config if isinstance(point, Trial) else point for point in configs]
         with self._lock:
@@ -167,17 +177,19 @@ class Insight:
 
     @on_cpu()
     def expected_gain(self) -> float:
-        """The largest expected improvement any config offers, in the units of the values.
+        """Return the improvement to expect from the best possible next trial.
 
-        Improvement of the objective without noise over its best posterior mean so far.
+        It is in the units of the values, and compares the objective without noise with the best
+        posterior mean of a config evaluated so far. When it is too small to be worth an evaluation,
+        stop.
         """
         with self._lock:
             return self._suggester.largest_improvement()
 
     @property
     def plot(self) -> Plots:
-        """Figures: `plot()` is one page; `plot.convergence()`, `plot.slices()`,
-        `plot.contour(x, y)`, `plot.importance()`, `plot.parallel()` and `plot.gain()` are others.
+        """Figures of the run. `plot()` draws one page; `plot.convergence()`, `plot.slices()`,
+        `plot.contour(x, y)`, `plot.importance()`, `plot.parallel()` and `plot.gain()` draw others.
         """
         return Plots(self)
 
@@ -220,6 +232,7 @@ class Insight:
             own = False
         if not own:
             raise DataError(
-                f"trial {shown(trial.number)} with {shown(trial.config)} is not of this optimiser, "
-                f"or its config was changed; work on `dict(trial.config)`."
+                f"trial {shown(trial.number)} with {shown(trial.config)} does not belong to this "
+                f"optimiser, or its config was changed. To change a config, copy it first: "
+                f"`dict(trial.config)`."
             )

@@ -81,7 +81,7 @@ class Layout:
             raise DataError(f"expected a config (a dict of values by name), not {shown(config)}.")
         if unknown := [str(name) for name in config if name not in self.parameters]:
             raise DataError(
-                f"no parameter {', '.join(unknown)}; there are {', '.join(self.parameters)}."
+                f"no parameter {', '.join(unknown)}; choose from {', '.join(self.parameters)}."
             )
         checked: Config = {}
         for name, parameter in self.parameters.items():
@@ -97,7 +97,7 @@ class Layout:
                 checked[name] = parameter
                 continue
             if name not in config:
-                raise DataError(f"{name}: the config {shown(dict(config))} has no value for it.")
+                raise DataError(f"{name}: missing from the config {shown(dict(config))}.")
             try:
                 checked[name] = self.free[name].check(config[name])
             except DataError as error:

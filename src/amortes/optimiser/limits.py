@@ -28,7 +28,7 @@ NOT_THE_USERS = {"amortes", "contextlib", "concurrent", "threading", "optuna", "
 
 
 class AmortesWarning(UserWarning):
-    """Something an optimiser's user should know; each kind is said once per optimiser."""
+    """Something you should know about a run; each kind is shown once per optimiser."""
 
 
 def warn(message: str) -> None:
@@ -47,38 +47,38 @@ def departures(fitted: Fitted) -> Iterator[tuple[str, str]]:
     if not prior.min_dim <= d <= prior.max_dim:
         yield (
             "dimension",
-            f"the space has {d} coordinates (a Categorical of 3 to 8 choices has one for "
-            f"each of them, of more choices 4 to 11), but the network was trained for "
-            f"{prior.min_dim} to {prior.max_dim}: suggestions may be poor. "
-            f"Fix some parameters, or use a network trained for more.",
+            f"the space has {d} coordinates, but the network was trained for {prior.min_dim} to "
+            f"{prior.max_dim}, so suggestions may be poor. Fix some parameters, or use a network "
+            f"trained for more. (A Categorical with 3 to 8 choices has one coordinate for each "
+            f"choice; with more, it has 4 to 11.)",
         )
     if without_spread(fitted.y) and bool((fitted.y != fitted.y[0]).any()):
         yield (
             "spread",
             f"the results differ by less than {ROUNDING:g} of their size (or by less than "
-            f"{SMALLEST:g}), so they count as equal: subtract what they have in common, or rescale "
-            f"them.",
+            f"{SMALLEST:g}), so they count as equal. Subtract a constant from the results, or "
+            f"rescale them.",
         )
     most = fitted.network.trained_points
     if most is not None and n > most:
         yield (
             "points",
-            f"there are {n} results, but the network was trained on at most {most}: "
-            f"suggestions may be poor and slow.",
+            f"there are {n} results, but the network was trained on at most {most}, so suggestions "
+            f"may be slower and worse.",
         )
     if n >= ENOUGH and (count := _penalties(fitted)):
         yield (
             "penalties",
-            f"{count} of {n} results are the same, and so much worse than the others that these "
-            f"look alike to the network. If they stand for evaluations that failed, tell NaN or "
-            f"failed=True instead.",
+            f"{count} of {n} results are equal, and so much worse than the others that the network "
+            f"can hardly tell the others apart. If they are penalties for failed evaluations, tell "
+            f"failed=True (or NaN) instead.",
         )
     if n >= ENOUGH and (noise := _noise(fitted)) > _largest_noise(fitted):
         yield (
             "noise",
             f"the noise is about {noise:.2g} of the standard deviation of the results, more than "
-            f"the network was trained for ({_largest_noise(fitted):.2g}): average several "
-            f"evaluations per config, or use a network of the prior 'real'.",
+            f"the network was trained for ({_largest_noise(fitted):.2g}). Average several "
+            f"evaluations per config, or use a network trained on the prior 'real'.",
         )
 
 

@@ -1,9 +1,9 @@
-"""Optimise a function in one call, in the manner of SciPy.
+"""Optimise a function in one call, as in SciPy.
 
     result = minimize(train, {"lr": Float(1e-5, 1e-1, log=True)}, n_trials=50, workers=4)
     result.x, result.fun
 
-With `state="run.json"` everything is saved as it happens, and the same call goes on after a crash.
+With `state="run.json"` every change is saved, and the same call continues after a crash.
 """
 
 import contextlib
@@ -69,22 +69,32 @@ def minimize(
     cost: Callable[[Config], float] | None = None,
     state: str | os.PathLike[str] | None = None,
 ) -> Result:
-    """Find the config with the smallest (or, by `goal`, largest) value of `fun(config)`.
+    """Find the config with the smallest (or largest) value of a function.
 
-    fun: returns the value, or a pair of value and cost. NaN and infinity count as failures.
-    workers: evaluations at a time, each in a thread of its own.
-    timeout: seconds after which no evaluation begins; those under way are waited for.
-    early_stop: end when the expected gain of any further evaluation has been below this share of
-        the spread (standard deviation) of the values three times in a row; 0.001 is a good choice.
-        Values that are worse than all others by far do not count in the spread.
-    errors: what an exception in fun, or a result that is no number, does: record a failed trial,
-        or end the run.
-    max_failures: end when so many evaluations of this call have failed and none ever succeeded;
-        None to go on.
+        result = minimize(train, {"lr": Float(1e-5, 1e-1, log=True)}, n_trials=50, workers=4)
+        result.x, result.fun
+
+    `acquisition`, `seed`, `initial`, `start`, `network` and `cost` are those of `Optimizer`.
+
+    fun: the function. It takes a config, a dict with a value for each parameter, and returns a
+        number, or a pair of the value and its cost. NaN and infinity count as failures.
+    space: the search space: a dict of parameters, or a `Space` with constraints or a pool.
+    n_trials: number of evaluations in total. Failed ones count; results given as `start` do not.
+    goal: "minimize" or "maximize".
+    workers: number of evaluations at a time, each in its own thread.
+    timeout: seconds after which no evaluation starts; running ones are waited for.
+    early_stop: end the run once the expected improvement of any further evaluation has been below
+        this share of the standard deviation of the values three times in a row. 0.001 is a good
+        choice. Values that are far worse than all others do not count.
+    errors: what to do if `fun` raises an exception or does not return a number: "record" a failed
+        trial, or "raise" an error and end the run.
+    max_failures: give up after this many failures (by default 10) if no evaluation has ever
+        succeeded; None never gives up.
     callback: called with the optimiser and each finished trial; the run ends if it returns True.
-    state: a file that is written after every change. If it exists, the run in it goes on: up to
-        n_trials in all, first with what was under way. One call at a time may use it.
-    The other arguments are those of `Optimizer`.
+    progress: whether to show a progress bar.
+    state: a file to save the run to after every change. If it exists, the run in it continues, up
+        to `n_trials` in total; trials that were running are evaluated again. Only one call at a
+        time may use the file.
     """
     n_trials, workers = require_int("n_trials", n_trials, 1), require_int("workers", workers, 1)
     if max_failures is not None:
@@ -161,7 +171,9 @@ class _Run:
                 if begun >= self.n_trials:
                     self.message = f"all {begun} trials are done."
                 elif time.monotonic() >= deadline:
-                    self.message = f"the time was up after {begun} of {self.n_trials} trials."
+                    self.message = (
+                        f"the timeout ended the run after {begun} of {self.n_trials} trials."
+                    )
                 else:
                     trial = again.pop(0) if again else self.optimizer.ask()
                     self._save()
@@ -184,8 +196,8 @@ class _Run:
         if all(trial.value is None for trial in trials):
             reasons = ", ".join(dict.fromkeys(t.reason for t in trials if t.reason))
             raise DataError(
-                f"none of {self.finished} evaluations gave a finite number ({reasons}); try the "
-                f"function on one config of the space by itself."
+                f"none of {self.finished} evaluations returned a finite number ({reasons}). Try "
+                f"calling the function on a single config of the space."
             ) from self.last_error
         best = self.optimizer.best
         assert best.value is not None
@@ -210,8 +222,8 @@ class _Run:
         if self.last_error is None:
             warn(
                 f"the function {'raised' if future.exception() else 'returned no result:'} "
-                f"{error!r} at {trial.config}; such trials are recorded as failed (errors='raise' "
-                f"ends the run instead)."
+                f"{error!r} at {trial.config}. Such trials are recorded as failed; pass "
+                f"errors='raise' to end the run instead."
             )
         self.last_error = error
         return self.optimizer.tell(trial, failed=True, reason=error)
@@ -223,14 +235,14 @@ class _Run:
         except DataError as refused:
             cost = None  # no reason to lose the value
             if not self.cost_refused:
-                warn(f"{refused} The value counts without it.")
+                warn(f"{refused} The value is used without a cost.")
             self.cost_refused = True
         return self.optimizer.tell(trial, value, cost=cost)
 
     def _keep(self, running: dict[Future[Any], Trial]) -> None:
         """Record what is under way when the run ends by an exception: it may have cost hours."""
         if left := sum(not future.done() for future in running):
-            self.say(f"Waiting for {left} evaluations under way; interrupt again to leave them.")
+            self.say(f"Waiting for {left} running evaluations; interrupt again to abandon them.")
         for future in as_completed(running):
             if future.exception() is None:
                 with contextlib.suppress(DataError):
@@ -252,8 +264,8 @@ class _Run:
         self.negligible = self.negligible + 1 if small else 0
         if self.negligible == CONVINCED:
             self.message = (
-                f"little is left to gain after {self.finished} trials: less than "
-                f"{self.early_stop:g} of the spread of the values is expected."
+                f"little is left to gain after {self.finished} trials: the expected improvement is "
+                f"below {self.early_stop:g} of the standard deviation of the values."
             )
 
     def _save(self) -> None:
@@ -266,7 +278,8 @@ def _value_and_cost(returned: Any) -> tuple[Any, Any]:
         return returned, None
     if len(returned) != 2:
         raise DataError(
-            f"a result must be a number, or a pair of value and cost, not {len(returned)} values."
+            f"a result must be a number, or a pair of a value and its cost, not a tuple of "
+            f"{len(returned)}."
         )
     return returned
 
@@ -276,7 +289,7 @@ def _check(fun: object, timeout: Any, early_stop: Any, errors: str, callback: ob
         raise ConfigError(f"fun: must be a function of a config, not {shown(fun)}.")
     if callback is not None and not callable(callback):
         raise ConfigError(
-            f"callback: must be a function of an optimiser and a trial, not {shown(callback)}."
+            f"callback: must be a function of the optimiser and a trial, not {shown(callback)}."
         )
     for name, given in (("timeout", timeout), ("early_stop", early_stop)):
         number = as_float(given)

@@ -128,8 +128,8 @@ class Numeric(Parameter):
         kind = type(self).__name__
         if not self.low < self.high or math.isinf(self.high - self.low):
             raise ConfigError(
-                f"{kind}: low must be below high, by a finite amount, not {self.low} and "
-                f"{self.high}. For a fixed value give the value instead of {_a(kind)}."
+                f"{kind}: low must be below high by a finite amount, not {self.low} and "
+                f"{self.high}. To fix a parameter, pass its value instead of {_a(kind)}."
             )
         if not isinstance(self.log, bool):
             raise ConfigError(f"{kind}: log must be True or False, not {shown(self.log)}.")
@@ -139,21 +139,25 @@ class Numeric(Parameter):
             raise ConfigError(f"{kind}: step must be positive, not {self.step}.")
         if max(abs(self.low), abs(self.high), self.high - self.low) > 2 * MAX_INTEGER * self.step:
             raise ConfigError(
-                f"{kind}: a step of {self.step} is too small for numbers from {self.low} to "
-                f"{self.high}: neighbours cannot be told apart. Leave out the step."
+                f"{kind}: a step of {self.step} is too small for values from {self.low} to "
+                f"{self.high}. Leave out the step."
             )
         if self._steps < 1:
             raise ConfigError(
-                f"{kind}: a step of {self.step} leaves only {self.low} of {self.low} to "
-                f"{self.high}. Give a smaller step, or the value instead of {_a(kind)}."
+                f"{kind}: with a step of {self.step}, the only value from {self.low} to "
+                f"{self.high} is {self.low}. Use a smaller step, or pass the value instead of "
+                f"{_a(kind)}."
             )
 
 
 @dataclass(frozen=True)
 class Float(Numeric):
-    """A real number in [low, high]; `log=True` if its order of magnitude is what matters.
+    """A real number between `low` and `high`.
 
-    With `step`, only low, low + step, ...; not together with `log`.
+    low: the smallest value.
+    high: the largest value.
+    log: True for quantities that vary over orders of magnitude, such as a learning rate.
+    step: restricts the values to low, low + step, and so on; not together with `log`.
     """
 
     low: float
@@ -168,13 +172,13 @@ class Float(Numeric):
             object.__setattr__(self, name, finite(getattr(self, name), f"Float: {name}"))
         self._check_range()
         if self.log and self.step is not None:
-            raise ConfigError("Float: give log=True or a step, not both.")
+            raise ConfigError("Float: use either log=True or a step, not both.")
         if self.log and self.low <= 0:
             raise ConfigError(f"Float: log=True needs low > 0, not {self.low}.")
         if not self._span[0] < self._span[1]:
             raise ConfigError(
-                f"Float: the logarithms of {self.low} and {self.high} are the same number; leave "
-                f"out log=True."
+                f"Float: {self.low} and {self.high} are so close that their logarithms are equal; "
+                f"leave out log=True."
             )
 
     def check(self, value: Any) -> float:
@@ -209,9 +213,12 @@ class Float(Numeric):
 
 @dataclass(frozen=True)
 class Int(Numeric):
-    """A whole number in low..high, both included; `log=True` if its order of magnitude matters.
+    """A whole number from `low` to `high`, both included.
 
-    With `step`, only low, low + step, ...; not together with `log`.
+    low: the smallest value.
+    high: the largest value.
+    log: True for quantities that vary over orders of magnitude, such as the width of a layer.
+    step: restricts the values to low, low + step, and so on; not together with `log`.
     """
 
     low: int
@@ -226,12 +233,12 @@ class Int(Numeric):
             object.__setattr__(self, name, _integer(getattr(self, name), f"Int: {name}"))
         if max(abs(self.low), abs(self.high), abs(self.step)) > MAX_INTEGER:
             raise ConfigError(
-                f"Int: {shown(self.low)}..{shown(self.high)} goes beyond 2**48, where neighbours "
-                f"cannot be told apart. Use a Float."
+                f"Int: {shown(self.low)}..{shown(self.high)} goes beyond 2**48, the largest "
+                f"integer supported. Use a Float."
             )
         self._check_range()
         if self.log and self.step != 1:
-            raise ConfigError("Int: give log=True or a step, not both.")
+            raise ConfigError("Int: use either log=True or a step, not both.")
         if self.log and self.low < 1:
             raise ConfigError(f"Int: log=True needs low >= 1, not {self.low}.")
 
@@ -261,7 +268,7 @@ class Int(Numeric):
 
 def _beside(number: float, parameter: Numeric) -> str:
     first, second, last = (parameter._value(place) for place in (0, 1, parameter._steps))
-    return f"{number} is none of the steps {first}, {second}, ..., {last}."
+    return f"{number} is not one of the steps {first}, {second}, ..., {last}."
 
 
 def _a(kind: str) -> str:

@@ -1,4 +1,4 @@
-"""Ask what to evaluate next, tell what came of it.
+"""Ask what to evaluate next, and tell the result.
 
     opt = Optimizer({"lr": Float(1e-5, 1e-1, log=True), "layers": Int(1, 8)}, goal="minimize")
     trial = opt.ask()
@@ -37,20 +37,29 @@ LOG = logging.getLogger(__name__)
 
 
 class Optimizer(Insight):
-    """Suggests configs of a space; safe to use from several threads.
+    """Suggests which config of a search space to evaluate next.
 
-    space: a `Space`, or a dict of parameters.
-    acquisition: auto (logei; later, with noise, jes), pes, mes or jes (information about the
-        optimum), ei or logei.
-    initial: number of results, or trials under way, before the network chooses; default one more
-        than coordinates, at most 10.
-    start: past results as (config, value) or `Trial`, and configs to try first, which pending
-        trials count as; a DataFrame, a CSV or a Parquet file of results, as for `tell_frame`; or a
+        opt = Optimizer({"lr": Float(1e-5, 1e-1, log=True), "layers": Int(1, 8)})
+        trial = opt.ask()
+        opt.tell(trial, train(trial.config))
+
+    An optimiser may be used from several threads.
+
+    space: the search space: a dict of parameters, or a `Space` with constraints or a pool.
+    goal: "minimize" or "maximize".
+    acquisition: the acquisition function: auto (logei, and jes from 20 results on if they are
+        noisy), logei or ei (expected improvement), or pes, mes or jes (information about the
+        optimum).
+    seed: seed of everything random. The same seed and results give the same suggestions.
+    initial: number of trials that are spread over the space before the model chooses. By default
+        one more than the number of coordinates, at most 10.
+    start: past results, as (config, value) pairs or `Trial`s; configs without a value, and pending
+        trials, are tried first. It may also be a table of results as for `tell_frame`, or a
         function of the space that returns any of these.
-    network: what predicts, as a network, its file or its name; default the one that comes with
-        amortes.
-    cost: a function of the config that divides the gain. Without one, costs passed to `tell` are
-        learned, and divide it.
+    network: the network to use: its name, a weights file, or the network itself. By default the
+        first one listed by `amortes info`.
+    cost: a function that returns the cost of a config; expected gains are divided by it. Without
+        one, the model learns the costs passed to `tell`, if any.
     """
 
     @on_cpu()
@@ -95,7 +104,11 @@ class Optimizer(Insight):
 
     @on_cpu()
     def ask(self, n: int | None = None) -> Trial | list[Trial]:
-        """The next trial to evaluate, or the next n, to be evaluated in parallel."""
+        """Return the next trial to evaluate, or a list of n trials to evaluate in parallel.
+
+        The trials are pending until you `tell` their results. Later suggestions take pending
+        trials into account.
+        """
         n = None if n is None else require_int("ask(n)", n, 1)
         with self._lock:
             known, queue = len(self._ledger.trials), list(self._queue)
@@ -120,18 +133,21 @@ class Optimizer(Insight):
         reason: str | BaseException | None = None,
         violation: float | None = None,
     ) -> Trial:
-        """Report the value of a trial, or that it failed; the trial as it is now.
+        """Report the result of a trial, or that it failed. Returns the updated trial.
 
-        A config counts as the pending trial of that config or, if there is none, as a new result. A
-        value of NaN or infinity is a failure: remembered and avoided, but not learned from. That is
-        better than a large number in place of a value that is missing, which says how bad a
-        failure is.
+        trial: a trial from `ask`, or a config. A config counts as the pending trial with that
+            config; if there is none, it is recorded as a new result.
+        value: the result. NaN or infinity counts as a failure.
+        cost: what the evaluation cost, in any unit. The model learns it, and expected gains are
+            divided by it.
+        failed: True if there is no result. The model learns to avoid configs that fail. Do not make
+            up a large value instead: that would distort the model.
+        reason: why it failed, as a string or an exception.
+        violation: by how much a constraint that only an evaluation reveals is violated; zero or
+            less if it is satisfied. With several constraints, the largest violation. A trial that
+            violates the constraint counts as failed, and the model learns where that happens.
 
-        `violation` is for a constraint that only an evaluation can tell: by how much it is
-        violated, at most 0 if it is not (of several, the largest). Where it is, the trial counts as
-        failed; where it will be is learned, from results that satisfy it too.
-
-        The noise is inferred, one level for all results, and cannot be given. If a result is an
+        The model infers the noise, one level for all results; you cannot give it. If a result is an
         average, tell the single measurements instead.
         """
         outcome = Outcome.of(value, cost, failed, reason, violation)
@@ -139,8 +155,8 @@ class Optimizer(Insight):
             if outcome.value is None and LARGEST < abs(as_float(value) or 0.0) < math.inf:
                 self._suggester.warn(
                     "large",
-                    f"a value of {as_float(value):g} counts as failed: at most {LARGEST:g} is "
-                    f"supported. Rescale the objective, or take its logarithm.",
+                    f"a value of {as_float(value):g} counts as failed, because values beyond "
+                    f"{LARGEST:g} are not supported. Rescale the objective, or take its logarithm.",
                 )
             if isinstance(trial, Trial):
                 self._check_own(trial)
@@ -149,20 +165,22 @@ class Optimizer(Insight):
             if known is None and (near := self._ledger.nearly_pending(trial)):
                 self._suggester.warn(
                     "rounded",
-                    f"a result was told for {dict(trial)}, which differs a little from pending "
-                    f"trial {near.number}, {near.config}; that one stays pending. `tell(trial, "
-                    f"value)` closes it, `withdraw(trial)` drops it.",
+                    f"the config {dict(trial)} is almost that of pending trial {near.number}, "
+                    f"{near.config}, but not the same, so it was recorded as a new result. Use "
+                    f"`tell(trial, value)` to complete the pending trial, or `withdraw(trial)` to "
+                    f"drop it.",
                 )
             known = known or self._ledger.open(trial)
             return self._close(known.number, outcome)
 
     @on_cpu()
     def tell_frame(self, table: Table) -> list[Trial]:
-        """Report the results in a DataFrame, or in a CSV or Parquet file; none if a row is wrong.
+        """Report the results in a DataFrame, a CSV file or a Parquet file.
 
-        There is a column for each parameter and one named value, NaN for failures; perhaps others
-        of `to_frame`. A row whose config is pending closes that trial, any other is a new result;
-        trials without a result, pending or withdrawn, are left out.
+        The table needs a column for each parameter and one named `value`, with NaN for failures. It
+        may have the other columns of `to_frame`. A row whose config is pending completes that
+        trial; any other row is a new result. Rows that are pending or withdrawn are skipped. If a
+        row is invalid, nothing is recorded and the error names the row.
         """
         results = read_results(table, self.space)
         with self._lock:
@@ -170,11 +188,11 @@ class Optimizer(Insight):
 
     @on_cpu()
     def withdraw(self, trial: Trial | Mapping[str, Any]) -> None:
-        """Take a trial back, pending or told, as if it had never been.
+        """Forget a trial, pending or told, as if it had never happened.
 
-        For a worker that is gone, a failure whose cause is fixed, or a mistyped result: withdraw
-        the trial, then tell its config. A config counts as the pending trial of that config or, if
-        there is none, as the last one told.
+        Use it for a worker that is gone, a failure whose cause is fixed, or a mistyped result; to
+        correct a result, withdraw the trial and tell its config again. A config counts as the
+        pending trial with that config or, if there is none, as the last one told.
         """
         with self._lock:
             if isinstance(trial, Trial):
@@ -183,21 +201,23 @@ class Optimizer(Insight):
                 return
             known = self._ledger.pending(trial) or self._ledger.last_told(trial)
             if known is None:
-                raise DataError(f"there is no trial with the config {shown(trial)} to withdraw.")
+                raise DataError(
+                    f"no trial has the config {shown(trial)}, so none can be withdrawn."
+                )
             self._ledger.withdraw(known.number)
 
     @on_cpu()
     def enqueue(self, config: Mapping[str, Any]) -> None:
-        """Have a config tried next, before anything else that was not enqueued earlier."""
+        """Make `ask` return this config next, after those enqueued earlier."""
         checked = self.space.check(config)
         if not self.space.allows(checked):
-            raise DataError(f"the config {checked} is not in the pool, or violates a constraint.")
+            raise DataError(f"the config {checked} violates a constraint or is not in the pool.")
         with self._lock:
             self._queue.append(checked)
 
     @property
     def state(self) -> dict[str, Any]:
-        """The run as JSON-ready values; `from_state` continues it exactly."""
+        """The run as a JSON-ready dict; `from_state` continues it."""
         with self._lock:
             return {
                 "format": states.FORMAT,
@@ -224,15 +244,18 @@ class Optimizer(Insight):
         network: AnyNetwork | None = None,
         cost: Callable[[Config], float] | None = None,
     ) -> Self:
-        """The optimiser `state` described; give the network and the cost function it had.
+        """Restore an optimiser from its `state`.
 
-        `space`, the same again, is needed if a file cannot have all of it: choices that are not
-        JSON, constraints that are functions.
+        state: a dict from the attribute `state`.
+        space: the space of the run; needed only if JSON cannot express all of it, because it has
+            constraints that are functions, or choices such as classes.
+        network: the network of the run, if it is not the default.
+        cost: the cost function of the run, if it had one.
         """
         fields = states.check_state(state)
         if fields["cost_function"] != (cost is not None):
             had = "a" if fields["cost_function"] else "no"
-            raise ConfigError(f"cost: the saved run had {had} cost function; pass the same again.")
+            raise ConfigError(f"cost: the saved run had {had} cost function; pass the same one.")
         optimizer = cls(
             states.check_space(fields["space"], space),
             fields["goal"],
@@ -247,19 +270,20 @@ class Optimizer(Insight):
             for config in fields["queue"]:
                 optimizer.enqueue(optimizer.space.from_json(config))
         except (TypeError, DataError) as error:
-            raise FileError(f"the state is damaged: {error}") from None
+            raise FileError(f"the saved run is damaged: {error}") from None
         optimizer.past = fields["past"]
         if optimizer.past not in range(len(optimizer._ledger.trials) + 1):
-            raise FileError(f"the state is damaged: {optimizer.past} past results.")
+            raise FileError(f"the saved run is damaged: {optimizer.past} past results.")
         suggester = optimizer._suggester
         if suggester.fingerprint != fields["network"]:
             suggester.warn(
-                "network", "this run was begun with another network; suggestions will differ."
+                "network",
+                "this run was started with another network, so suggestions will differ.",
             )
         return optimizer
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a JSON file; it is either replaced whole or left alone."""
+        """Save the run to a JSON file. An existing file is replaced atomically."""
         with self._lock:  # else an older state might overwrite a newer one
             write_json(path, self.state)
 
@@ -272,9 +296,10 @@ class Optimizer(Insight):
         network: AnyNetwork | None = None,
         cost: Callable[[Config], float] | None = None,
     ) -> Self:
-        """Continue the run saved at `path`; pending trials may still be told.
+        """Load the run saved at `path`. It continues as if it had never stopped.
 
-        The other arguments are those of `from_state`.
+        Pending trials stay pending, and their results can be told. The other arguments are those of
+        `from_state`.
         """
         state = states.read_state(path)
         try:
@@ -283,9 +308,10 @@ class Optimizer(Insight):
             raise type(error)(f"{path}: {error}") from None
 
     def resumed(self, path: str | os.PathLike[str]) -> Self:
-        """The run saved at `path`, if it has the settings of this one; else a `ConfigError`.
+        """Load the run saved at `path`, which must have the same settings as this optimiser.
 
-        The network and the cost function are those of this one.
+        If a setting differs, it raises a `ConfigError`. The network and the cost function are those
+        of this optimiser.
         """
         states.check_same(states.read_state(path), self.state, path)
         other = self.load(
@@ -296,9 +322,9 @@ class Optimizer(Insight):
         )
         if _results(other.trials[: other.past]) != _results(self.trials):
             raise ConfigError(
-                f"start: the run in {path} began with {other.past} past results, which are not the "
-                f"{self.past} given now. Give the same again to go on, and tell others to its "
-                f"optimiser."
+                f"start: the run in {path} started from {other.past} past results, which differ "
+                f"from the {self.past} given now. Pass the same ones to continue; to add others, "
+                f"load the run with `Optimizer.load` and tell them."
             )
         return other
 
@@ -328,8 +354,8 @@ class Optimizer(Insight):
             self.tell(entry[0], entry[1])
         else:
             raise DataError(
-                f"start: expected (config, value), a Trial, or a config to try first, "
-                f"not {shown(entry)}."
+                f"start: expected a (config, value) pair, a trial, or a config to try first, not "
+                f"{shown(entry)}."
             )
 
     def __getstate__(self) -> dict[str, Any]:

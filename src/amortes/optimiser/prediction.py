@@ -1,11 +1,11 @@
-"""What the model expects of a config, in the user's units.
+"""What the model predicts for a config, in the user's units.
 
     prediction = opt.predict({"lr": 1e-3, "layers": 3})
     prediction.mean, prediction.median, prediction.lower, prediction.upper
     prediction.samples(1000, seed=0)
 
-Of the function itself or, with `observation_noise=True`, of a new result, noise and all. Intervals
-are between quantiles: the distribution need not be symmetric.
+It predicts the function itself or, with `observation_noise=True`, a new result, which includes the
+noise. Intervals are between quantiles, because the distribution need not be symmetric.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from amortes.random import generator
 
 @dataclass(frozen=True, repr=False)
 class Prediction:
-    """The distribution of the value of one config, without noise unless `observation_noise`."""
+    """What the model predicts for one config, in the units of your values."""
 
     config: Config
     mean: float
@@ -34,19 +34,19 @@ class Prediction:
     lower: float
     upper: float
     level: float
-    """Probability that the value is between lower and upper, as likely below as above."""
+    """Probability that the value is between `lower` and `upper`."""
     observation_noise: bool
-    """Whether this is about a new result, which is noisy, or about the function."""
+    """True if this predicts a new, noisy result; False if it predicts the function itself."""
     _distribution: Predictive = field(compare=False)
 
     def samples(self, n: int, seed: int = 0) -> np.ndarray:
-        """Independent draws of the value: `n`, the same for the same seed."""
+        """Return n independent draws of the value; the same seed gives the same draws."""
         n, seed = require_int("samples(n)", n, 1), require_int("seed", seed, 0)
         draws: np.ndarray = self._distribution.sample(generator(seed), (n,)).numpy()
         return draws
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready fields."""
+        """Return JSON-ready fields."""
         return {name: part for name, part in vars(self).items() if name != "_distribution"}
 
     @property

@@ -1,4 +1,4 @@
-"""What to use in the end."""
+"""The config to use in the end."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,10 @@ from amortes.optimiser.text import config_text, html_table, interval, number, pe
 
 @dataclass(frozen=True, repr=False)
 class Recommendation:
-    """The config to use, and what an evaluation of it is expected to give.
+    """The config to use, and the result to expect from evaluating it.
 
-    It is that of the best posterior mean or, if there is no noise to speak of, the best one tried
-    unless the other is almost surely better (`amortes.acquisition.policy`).
+    With noise, it is the config with the best posterior mean. Without noise, it is the best config
+    evaluated, unless another one is better with a probability of at least 90 %.
     """
 
     config: Config
@@ -19,9 +19,9 @@ class Recommendation:
     lower: float
     upper: float
     level: float
-    """Probability that an evaluation is between lower and upper."""
+    """Probability that an evaluation gives a result between `lower` and `upper`."""
     median: float
-    """What is as likely exceeded as not; of a skewed distribution the mean may be far from it."""
+    """The median. If the distribution is skewed, the mean may be far from it."""
 
     @property
     def text(self) -> str:

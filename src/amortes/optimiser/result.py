@@ -19,28 +19,28 @@ NEXT = "result.plot(), result.optimizer.recommend(), or minimize with more trial
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """What a run found."""
+    """What `minimize` returns. Print it for a summary."""
 
     x: Config
-    """The config with the best value observed."""
+    """The config with the best result."""
     fun: float
-    """Its value."""
+    """The best result."""
     n_trials: int
-    """Evaluations made, failed ones and those of earlier calls included."""
+    """Number of evaluations, including failed ones and those of earlier calls."""
     trials: list[Trial]
-    """All of them, and the past results the run started from."""
+    """All trials, including the past results that the run started from."""
     optimizer: Optimizer
-    """To go on with, or for `recommend()`, `importance()`, `plot()` and `save()`."""
+    """The optimiser, to continue with, and for `recommend()`, `explain()`, `save()` and so on."""
     message: str
     """Why the run ended."""
 
     @property
     def plot(self) -> Plots:
-        """Figures of the run: `plot()`, `plot.convergence()` and so on; see `Optimizer.plot`."""
+        """Figures of the run: `plot()`, `plot.convergence()` and others; see `Optimizer.plot`."""
         return self.optimizer.plot
 
     def to_frame(self) -> "pd.DataFrame":
-        """The trials as a pandas DataFrame; see `Optimizer.to_frame`."""
+        """Return the trials as a pandas DataFrame; see `Optimizer.to_frame`."""
         return to_frame(self.trials, self.optimizer.space)
 
     def __repr__(self) -> str:

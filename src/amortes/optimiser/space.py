@@ -36,12 +36,14 @@ FEW = 1024
 
 @dataclass(frozen=True)
 class Space(Layout):
-    """Parameters and constants by name; constraints between them; or the only configs there are.
+    """A search space: parameters and, optionally, constraints between them or a pool of configs.
 
-    constraints: `Linear`; texts such as "layers * width <= 512" (`expression`); or functions of the
-        config that say whether it is allowed (`Allowed`).
-    pool: a list of configs; those that violate a constraint are left out.
-    conditions: what the branches of a `Categorical` become; see `conditions`.
+    parameters: parameters and constants by name.
+    constraints: a list of `Linear` constraints, expressions such as "layers * width <= 512", and
+        functions (or `Allowed`) that take a config and return whether it is allowed.
+    pool: a list of the only configs that exist. Those that violate a constraint are left out.
+    conditions: which parameters exist only for some choices. Made from the branches of a
+        `Categorical`; you need not pass it.
     """
 
     constraints: Sequence[Constraint | str | Callable[[Config], bool]] = ()
@@ -60,7 +62,7 @@ class Space(Layout):
         constraints: Any = self.constraints
         if not isinstance(constraints, Sequence) or isinstance(constraints, str):
             raise ConfigError(
-                f"constraints: expected a list of Linear, texts or functions, not "
+                f"constraints: expected a list of Linear(...), strings or functions, not "
                 f"{shown(constraints)}."
             )
         checked: list[Constraint] = []
@@ -80,7 +82,7 @@ class Space(Layout):
                 checked.append(Allowed(constraint) if is_function else constraint)
             else:
                 raise ConfigError(
-                    f"constraints: expected Linear(...), a text or a function of the config, not "
+                    f"constraints: expected Linear(...), a string or a function of the config, not "
                     f"{shown(constraint)}."
                 )
         return tuple(checked)
@@ -97,7 +99,7 @@ class Space(Layout):
                 raise ConfigError(f"pool[{i}]: {error}") from None
         configs = [config for config in configs if self._satisfies(config)]
         if not configs:
-            raise ConfigError("pool: has no config that satisfies the constraints.")
+            raise ConfigError("pool: none of its configs satisfies the constraints.")
         for config in configs:
             self._members.setdefault(tuple(self.point_of(config)), config)
         object.__setattr__(self, "pool", tuple(configs))
@@ -186,7 +188,7 @@ class Space(Layout):
         return True
 
     def allows(self, config: Mapping[str, Any]) -> bool:
-        """Whether a config is of the pool, if there is one, and satisfies all constraints."""
+        """Return whether a config satisfies all constraints and, if there is a pool, is in it."""
         checked = self.check(config)
         if self.pool is not None:
             return tuple(self.point_of(checked)) in self._members

@@ -31,7 +31,7 @@ def entries(start: Start, space: Space) -> Iterable[Any]:
         one_by_one: Iterable[Any] = iter(given)
     except TypeError:
         raise DataError(
-            f"start: expected a list of (config, value), Trials or configs, a DataFrame or a "
-            f"file of results, not {shown(given)}."
+            f"start: expected a list of (config, value) pairs, trials or configs, a DataFrame, or "
+            f"a file of results, not {shown(given)}."
         ) from None
     return one_by_one

@@ -24,18 +24,18 @@ TYPES = {"network": str, "cost_function": bool, "queue": list, "past": int, "tri
 def check_state(state: Any) -> dict[str, Any]:
     """The state if it is one this version can read, else a `FileError`."""
     if not isinstance(state, Mapping) or state.get("format") != FORMAT:
-        raise FileError(f"not the state of an Optimizer: expected an object of format {FORMAT!r}.")
+        raise FileError(f"not a saved run: expected a JSON object with format {FORMAT!r}.")
     if type(state.get("version")) is not int or state["version"] != VERSION:
         raise FileError(
-            f"the state has version {state.get('version')!r}, this amortes reads {VERSION}. "
-            f"Use the version of amortes that wrote it."
+            f"the saved run has version {state.get('version')!r}, but this amortes reads version "
+            f"{VERSION}. Use the version of amortes that wrote it."
         )
     if missing := [field for field in FIELDS if field not in state]:
-        raise FileError(f"the state is damaged: it lacks {', '.join(missing)}.")
+        raise FileError(f"the saved run is damaged: missing fields {', '.join(missing)}.")
     for field, kind in TYPES.items():
         if type(state[field]) is not kind:
             raise FileError(
-                f"the state is damaged: {field} must be of type {kind.__name__}, "
+                f"the saved run is damaged: {field} must be of type {kind.__name__}, "
                 f"not {shown(state[field])}."
             )
     return dict(state)
@@ -55,8 +55,8 @@ def check_same(saved: Mapping[str, Any], own: Mapping[str, Any], path: object) -
     for name in SETTINGS:
         if saved[name] != own[name]:
             raise ConfigError(
-                f"{name}: the run in {path} has {short(saved[name])}, not {short(own[name])}. Give "
-                f"the same again to go on, or another place to begin anew."
+                f"{name}: the run in {path} has {short(saved[name])}, not {short(own[name])}. Pass "
+                f"the same one to continue, or another file to start a new run."
             )
 
 
@@ -67,8 +67,8 @@ def check_space(description: Any, given: Space | Mapping[str, Any] | None) -> Sp
     space = given if isinstance(given, Space) else Space(given)
     if space.to_dict() != description:
         raise ConfigError(
-            f"space: the saved run has {short(description)}, not {short(space.to_dict())}. Give "
-            f"the same again."
+            f"space: the saved run has {short(description)}, not {short(space.to_dict())}. Pass "
+            f"the same space."
         )
     return space
 

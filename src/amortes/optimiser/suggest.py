@@ -323,7 +323,7 @@ class Suggester:
             return
         self.warn(
             "exhausted",
-            "every config of the space has been tried; from now on configs are repeated, which "
+            "every config of the space has been tried, so suggestions now repeat configs. That "
             "helps only if the results are noisy.",
         )
 

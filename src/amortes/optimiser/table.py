@@ -61,8 +61,8 @@ def to_frame(trials: Sequence[Trial], space: Space) -> "pd.DataFrame":
     """
     if taken := [name for name in ("trial", *OUTCOME) if name in space.parameters]:
         raise DataError(
-            f"a parameter named {', '.join(taken)} cannot be told from the column of a result; "
-            f"give it another name."
+            f"a parameter named {', '.join(taken)} clashes with a column of the table; give it "
+            f"another name."
         )
     columns: dict[str, list[Any]] = {"trial": [trial.number for trial in trials]}
     for field in ("status", "value", *optional(trials)):
@@ -108,14 +108,14 @@ def read_results(source: "str | os.PathLike[str] | pd.DataFrame", space: Space) 
         header, rows = _of_frame(source)
     if taken := [n for n in OUTCOME if n in space.free]:
         raise wrong(
-            f"{name}: a parameter named {', '.join(taken)} cannot be told from the column of a "
-            f"result; give it another name in the space and in the table."
+            f"{name}: a parameter named {', '.join(taken)} clashes with a column of results; give "
+            f"it another name in the space and in the table."
         )
     needed = [name for name in space.free if name not in space.conditions]
     if missing := [n for n in ("value", *needed) if n not in header]:
         raise wrong(
-            f"{name} has no column {', '.join(missing)}: needed are a column for each parameter, "
-            f"and value."
+            f"{name} has no column {', '.join(missing)}. A table needs a column for each parameter "
+            f"and one named value."
         )
     reader, results = _Reader(space), list[Trial]()
     for label, row in rows:
@@ -140,7 +140,7 @@ def _of_csv(path: Path) -> tuple[Sequence[str], Rows]:
     try:
         text = path.read_text(encoding="utf-8-sig")  # some spreadsheets begin with a mark
     except (OSError, ValueError) as error:  # ValueError: not text, or no path
-        raise FileError(f"{path} is not readable: {error}") from None
+        raise FileError(f"cannot read {path}: {error}") from None
     reader = csv.DictReader(io.StringIO(text), restval="")
     return reader.fieldnames or (), ((f"line {reader.line_num}", row) for row in reader)
 
@@ -208,7 +208,7 @@ def _result(
     failed = given.get("status") == "failed"
     if "value" not in numbers and not failed:
         if isinstance(row["value"], str):
-            raise DataError("it has no value; write nan if there was none.")
+            raise DataError("the value is missing; write nan if the evaluation failed.")
         numbers["value"] = float("nan")
     outcome = Outcome.of(
         None if failed else numbers["value"],

@@ -22,11 +22,17 @@ Status = Literal["done", "failed", "pending", "withdrawn"]
 
 @dataclass(frozen=True, repr=False)
 class Trial:
-    """One evaluation: a config, and its value once it is told.
+    """One evaluation: a config and, once it is told, its value.
 
-    `status` is pending until then, failed if there is no usable value (`reason` says why), and
-    withdrawn if it was taken back. `violation` is told of results with a constraint of their own:
-    by how much it is violated, at most 0 if it is not.
+    number: counts the trials of a run from 0.
+    config: a value for each parameter; `trial["lr"]` is short for `trial.config["lr"]`.
+    status: "pending" until a result is told, then "done"; "failed" if there is no usable value;
+        "withdrawn" if the trial was taken back.
+    value: the result.
+    cost: what the evaluation cost, if that was told.
+    reason: why the trial failed.
+    violation: by how much a constraint is violated, if that was told; zero or less if it is
+        satisfied.
     """
 
     number: int
@@ -55,11 +61,11 @@ class Trial:
         return html_table([*self.config.items(), *rows], title=f"Trial {self.number}")
 
     def copy(self) -> Self:
-        """The same trial with a config of its own."""
+        """Return the same trial with its own copy of the config."""
         return dataclasses.replace(self, config=copied(self.config))
 
     def to_dict(self) -> dict[str, Any]:
-        """Its fields; `Trial(**fields)` inverts it."""
+        """Return the fields as a dict; `Trial(**fields)` inverts it."""
         return vars(self) | {"config": copied(self.config)}
 
 
@@ -90,13 +96,15 @@ class Outcome:
             raise DataError(f"failed: must be True or False, not {shown(failed)}.")
         if failed:
             if value is not None:
-                raise DataError(f"failed=True and the value {shown(value)}: give one of them.")
+                raise DataError(
+                    f"got failed=True and the value {shown(value)}; pass only one of them."
+                )
             return cls("failed", None, cost, reason)
         number = as_float(value)
         if number is None:
             raise DataError(
-                f"a result must be a number, not {shown(value)}. For an evaluation without one, "
-                f"`tell(trial, failed=True)`."
+                f"a result must be a number, not {shown(value)}. If the evaluation has no result, "
+                f"use `tell(trial, failed=True)`."
             )
         # Written so that NaN fails.
         if not abs(number) <= LARGEST:
@@ -110,8 +118,8 @@ class Outcome:
         by = as_float(violation)
         if by is None or not abs(by) <= LARGEST:
             raise DataError(
-                f"a violation must be a finite number of size {LARGEST:g} at most, "
-                f"not {shown(violation)}."
+                f"a violation must be a finite number, at most {LARGEST:g} in size, not "
+                f"{shown(violation)}."
             )
         plain = cls.of(value, cost, failed, reason)
         if by > 0 and plain.status == "done":
@@ -158,11 +166,12 @@ class Ledger:
         if trial.status != "pending":
             if trial.status == "withdrawn":
                 raise DataError(
-                    f"trial {number} was withdrawn; tell its config, `tell(trial.config, value)`."
+                    f"trial {number} was withdrawn; tell its config instead: `tell(trial.config, "
+                    f"value)`."
                 )
             was = f"told {trial.value}" if trial.status == "done" else "told as failed"
             raise DataError(
-                f"trial {number} was already {was}. For a repeated measurement tell its config, "
+                f"trial {number} was already {was}. To add a repeated measurement, use "
                 f"`tell(trial.config, value)`; to correct a mistake, `withdraw(trial)` first."
             )
         self.trials[number] = dataclasses.replace(trial, **vars(outcome))
@@ -285,5 +294,5 @@ def _text(reason: Any) -> str | None:
     if isinstance(reason, BaseException):
         return f"{type(reason).__name__}: {reason}".removesuffix(": ")
     if not isinstance(reason, str | None):
-        raise DataError(f"reason: must be text or an exception, not {shown(reason)}.")
+        raise DataError(f"reason: must be a string or an exception, not {shown(reason)}.")
     return reason

@@ -66,7 +66,9 @@ def known_cost_weight(space: Space, cost: Callable[[Config], float]) -> Weight:
             try:
                 costs.append(positive(cost(config)))
             except DataError as error:
-                raise DataError(f"the cost function at {config}: {error}") from None
+                raise DataError(
+                    f"the cost function at {config} returned a bad value: {error}"
+                ) from None
         return -torch.tensor(costs, dtype=X.dtype).log()
 
     return weight

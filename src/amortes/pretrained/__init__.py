@@ -25,7 +25,7 @@ AnyNetwork = Network[Any] | str | os.PathLike[str]
 
 
 def names() -> list[str]:
-    """Names of the networks that come with amortes, the default first."""
+    """Return the names of the networks that come with amortes, the default first."""
     files = [file.name for file in importlib.resources.files(__name__).iterdir()]
     found = [name.removesuffix(SUFFIX) for name in files if name.endswith(SUFFIX)]
     return sorted(found, key=lambda name: (name != DEFAULT, name))
@@ -39,7 +39,11 @@ def weights_path(name: str) -> Path:
 
 
 def load_pretrained(name: str = DEFAULT) -> tuple[Network[Any], Card]:
-    """The network of this name, shared by all who ask for it, and its card."""
+    """Load a network that comes with amortes. Returns the network and its card.
+
+    The card says how the network was trained and how well it scores; `amortes info` prints it.
+    Calls with the same name return the same network.
+    """
     return _load(name)
 
 
@@ -55,19 +59,19 @@ def as_network(network: AnyNetwork | None, *, gains: bool = False) -> Network[An
     if not isinstance(network, str | os.PathLike):
         raise ConfigError(
             f"network: must be an amortes Network, a weights file or a name ({', '.join(names())}),"
-            f" not a {type(network).__name__}. `load_pretrained` gives a pair: network and card."
+            f" not a {type(network).__name__}. `load_pretrained` returns a pair: network and card."
         )
     if network in names():
         return load_pretrained(str(network))[0]
     if not exists(network):
         raise ConfigError(
-            f"network: there is no file {os.fspath(network)!r}, and no network of that name; there "
-            f"are {', '.join(names())}."
+            f"network: {os.fspath(network)!r} is neither a file nor the name of a network; choose "
+            f"from {', '.join(names())}."
         )
     loaded, card = load_network(network)
     if gains and loaded.learned_gains and "alpha" not in card.stages:
         raise ConfigError(
-            f"network: {os.fspath(network)} has no trained gains; train the alpha stage on it, or "
+            f"network: {os.fspath(network)} has no trained gains. Train an alpha stage on it, or "
             f"use logei or ei."
         )
     return loaded

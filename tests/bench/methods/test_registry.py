@@ -64,7 +64,7 @@ def test_botorch_has_an_acquisition_for_noise() -> None:
 
 def test_weights_by_name_and_by_path() -> None:
     for absent in ("no-such", "absent.safetensors"):
-        with pytest.raises(ConfigError, match=f"no file '{absent}'.* kernel-paper"):
+        with pytest.raises(ConfigError, match=f"'{absent}' is neither a file.* kernel-paper"):
             method_factory(f"jes@{absent}")(Quadratic(1), 0)
 
 

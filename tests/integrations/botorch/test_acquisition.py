@@ -208,7 +208,7 @@ def test_other_models_are_refused() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         other = SingleTaskGP(points, Y)
-    with pytest.raises(ConfigError, match="JES works on an amortes Surrogate, not on SingleTaskGP"):
+    with pytest.raises(ConfigError, match="JES needs an amortes Surrogate, not a SingleTaskGP"):
         JES(other)
 
 

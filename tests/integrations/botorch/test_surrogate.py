@@ -172,7 +172,7 @@ def test_what_is_not_supported_is_refused(network: KernelNetwork, model: Surroga
 
 def test_bad_data(network: KernelNetwork, model: Surrogate) -> None:
     X, Y = raw(4)
-    with pytest.raises(DataError, match=r"outside its bounds 0 to 1\. Give `bounds=`"):
+    with pytest.raises(DataError, match=r"outside its bounds 0 to 1\. Pass `bounds=`"):
         Surrogate(X, Y, network=network)
     with pytest.raises(DataError, match=r"outside its bounds"):
         model.condition_on_observations(BOUNDS[1:] + 1.0, Y[:1])
@@ -212,12 +212,12 @@ def test_rounding_of_single_precision_is_not_outside(network: KernelNetwork) -> 
 
 
 def test_fantasies_are_refused(model: Surrogate) -> None:
-    with pytest.raises(UnsupportedError, match="JES looks ahead by itself"):
+    with pytest.raises(UnsupportedError, match="JES, which looks ahead by itself"):
         qKnowledgeGradient(model, num_fantasies=2)(X_NEW[None, :3])
 
 
 def test_points_that_are_none(model: Surrogate) -> None:
-    with pytest.raises(DataError, match="X must be a matrix of points"):
+    with pytest.raises(DataError, match="X must have 2 columns"):
         model.posterior(torch.zeros(2, dtype=torch.float64))
     with pytest.raises(DataError, match="X must be finite"):
         model.posterior(torch.full((1, 2), float("nan"), dtype=torch.float64))

@@ -125,7 +125,7 @@ def test_saved_and_restored_it_goes_on_alike(network: KernelNetwork, tmp_path: P
     for other in others[:2]:
         other.restore(path)
     assert others[1].set_search_properties("loss", "min", SPACE)  # by another Tuner
-    with pytest.raises(ConfigError, match="param_space: is not the one"):
+    with pytest.raises(ConfigError, match="param_space: differs from"):
         others[1].set_search_properties("loss", "min", {"x": tune.uniform(0, 2)})
     for other in (search, *others):
         other.on_trial_complete("pending", {"loss": loss(pending)})

@@ -175,7 +175,7 @@ def test_constraints(network: KernelNetwork) -> None:
 
 
 def test_spaces_with_few_candidates(network: KernelNetwork) -> None:
-    with pytest.warns(UserWarning, match="has 3 candidates, fewer than n_iter=9"):
+    with pytest.warns(UserWarning, match="has only 3 candidates, fewer than n_iter=9"):
         found = search(network, Hill(), {"n": [3, 7, 5]}, n_iter=9).fit(X, y)
     assert sorted(params["n"] for params in found.cv_results_["params"]) == [3, 5, 7]
     alone = search(network, Hill(), {"n": [3]}).fit(X, y)

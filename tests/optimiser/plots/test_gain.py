@@ -44,5 +44,5 @@ def test_nothing_was_expected(network: KernelNetwork) -> None:
     with pytest.raises(DataError, match="no result to learn from"):
         opt.plot.gain()
     opt.tell(opt.ask(), 1.0)
-    with pytest.raises(DataError, match="nothing was expected"):
+    with pytest.raises(DataError, match="no gain to draw yet"):
         opt.plot.gain()

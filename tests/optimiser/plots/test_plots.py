@@ -28,7 +28,7 @@ def test_every_figure_in_every_style(opt: Optimizer, style: Any) -> None:
 
 
 def test_names_and_styles_are_checked(opt: Optimizer) -> None:
-    with pytest.raises(DataError, match="no parameter 'x' to draw; there are lr, layers"):
+    with pytest.raises(DataError, match="no parameter 'x' to draw; choose from lr, layers"):
         opt.plot.slices("x")
     with pytest.raises(DataError, match="no parameter 'seed'"):
         opt.plot.contour("lr", "seed")

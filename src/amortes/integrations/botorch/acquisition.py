@@ -1,14 +1,15 @@
-"""Acquisition functions on a `Surrogate`, in closed form: `b x 1 x d -> b`.
+"""Acquisition functions for a `Surrogate`, in closed form: `b x 1 x d -> b`.
 
 PES, MES, JES   expected information about x*, f*, and both
 LogEI, EI       expected improvement over the best observed point, whose value is uncertain itself
 UCB             mean + sqrt(beta) sd of the function
 PosteriorMean   for the final recommendation
 
-Pending points (`X_pending`) are conditioned on: they reduce uncertainty but have no value yet (for
-EI and LogEI, the expected one). So `optimize_acqf(..., q=4, sequential=True)` gives four different
-points. The value of q > 1 points is that of evaluating one after the other, the earlier ones
-pending: for gains, by the chain rule, the information of all of them. It has no gradient.
+Pending points (`X_pending`) are taken into account: they reduce the uncertainty, but have no value
+yet (for EI and LogEI, they get the expected one). So `optimize_acqf(..., q=4, sequential=True)`
+returns four different points. The value of q > 1 points is that of evaluating them one after the
+other, with the earlier ones pending; for information gains, by the chain rule, it is the
+information of all of them. It has no gradient.
 """
 
 from typing import Any, ClassVar
@@ -36,15 +37,14 @@ class _Acquisition(AcquisitionFunction):  # type: ignore[misc]
     def __init__(self, model: Surrogate, X_pending: Tensor | None = None) -> None:
         if not isinstance(model, Surrogate):
             raise ConfigError(
-                f"{type(self).__name__} works on an amortes Surrogate, not on "
-                f"{type(model).__name__}."
+                f"{type(self).__name__} needs an amortes Surrogate, not a {type(model).__name__}."
             )
         super().__init__(model=model)
         self.options: dict[str, Any] = {}  # of the score
         self.set_X_pending(X_pending)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:  # noqa: N802
-        """Condition on points being evaluated, `p x d`; they replace earlier ones."""
+        """Set the points that are being evaluated, `p x d`; they replace earlier ones."""
         super().set_X_pending(X_pending)
         self.fitted = self._pending(X_pending)
 
@@ -56,14 +56,14 @@ class _Acquisition(AcquisitionFunction):  # type: ignore[misc]
 
     @t_batch_mode_transform()  # type: ignore[untyped-decorator]
     def forward(self, X: Tensor) -> Tensor:
-        """Values at X, `b x q x d`: `b`; without a gradient if q > 1."""
+        """Return the values at X, `b x q x d`: `b`. For q > 1 they have no gradient."""
         batches = X.reshape(-1, *X.shape[-2:])  # b x q x d
         if X.shape[-2] == 1:
             values = self._score(self.fitted, batches.squeeze(-2))
         elif X.requires_grad:
             raise UnsupportedError(
-                f"{type(self).__name__} of q > 1 points has no gradient; let optimize_acqf choose "
-                "them one after the other with `sequential=True`."
+                f"{type(self).__name__} has no gradient for q > 1 points. Pass `sequential=True` "
+                "to optimize_acqf to choose them one after another."
             )
         else:
             values = torch.stack([self._one_by_one(batch) for batch in batches])
@@ -89,9 +89,9 @@ class _Acquisition(AcquisitionFunction):  # type: ignore[misc]
 
 class _Gain(_Acquisition):
     def distribution(self, X: Tensor) -> Predictive:
-        """Distribution of the gain in nats at X, `b x 1 x d`: batch shape `b`, flattened.
+        """Return the distribution of the gain in nats at X, `b x 1 x d`, with batch shape `b`.
 
-        The acquisition value is its mean.
+        Its mean is the value of the acquisition function.
         """
         if X.shape[-2] != 1:
             raise DataError(f"X must be b x 1 x d, not {tuple(X.shape)}.")
@@ -99,19 +99,19 @@ class _Gain(_Acquisition):
 
 
 class PES(_Gain):
-    """Predictive entropy search: information about the place of the optimum."""
+    """Predictive entropy search: expected information about the location of the optimum."""
 
     name = "pes"
 
 
 class MES(_Gain):
-    """Max-value entropy search: information about the value of the optimum."""
+    """Max-value entropy search: expected information about the value of the optimum."""
 
     name = "mes"
 
 
 class JES(_Gain):
-    """Joint entropy search: information about both."""
+    """Joint entropy search: expected information about the location and the value together."""
 
     name = "jes"
 
@@ -126,10 +126,10 @@ class PosteriorMean(_Acquisition):
 
 
 class EI(_Acquisition):
-    """Expected improvement of the function over that at the best observed point.
+    """Expected improvement of the function over its value at the best observed point.
 
-    Or over `best_f`, in the units of train_Y, if given. Improvement is in those of the standardised
-    train_Y.
+    If `best_f` is given, in the units of train_Y, it is the improvement over that. The improvement
+    itself is in the units of the standardised train_Y.
     """
 
     name = "ei"
@@ -150,7 +150,7 @@ class EI(_Acquisition):
 
 
 class LogEI(EI):
-    """Its logarithm, which has a gradient where the improvement itself vanishes."""
+    """The logarithm of EI, which has a gradient even where EI vanishes."""
 
     name = "logei"
     _log = True
@@ -160,9 +160,10 @@ class LogEI(EI):
 
 
 class UCB(_Acquisition):
-    """Upper confidence bound of the function; a lower one, negated, if the model minimises.
+    """Upper confidence bound of the function: mean + sqrt(beta) sd.
 
-    In the units of the standardised train_Y.
+    If the model minimises, it is the lower bound, negated. It is in the units of the standardised
+    train_Y.
     """
 
     name = "ucb"

@@ -74,9 +74,9 @@ class PredictivePosterior(Posterior):  # type: ignore[misc]
         if z.shape[-1] > 1:
             if self.correlation is None:
                 raise UnsupportedError(
-                    "this posterior knows each point by itself only (the optimum was told, or the "
-                    "network is no kernel network), so it cannot be sampled at q > 1 points "
-                    "jointly. Ask for `b x 1 x d` points."
+                    "this posterior has no correlations between points, because it is conditioned "
+                    "on the optimum or its network is not a kernel network. It cannot be sampled "
+                    "at q > 1 points jointly; pass `b x 1 x d` points."
                 )
             z = (linalg.cholesky(self.correlation) @ z[..., None]).squeeze(-1)
         return self.mixture.icdf(ndtr(z))[..., None]

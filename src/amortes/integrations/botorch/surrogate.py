@@ -1,8 +1,8 @@
-"""A network conditioned on data as a BoTorch model.
+"""A network conditioned on data, as a BoTorch model.
 
-Takes data as they are: inputs are scaled to the unit cube by `bounds`, outcomes are standardised,
-noise is inferred; predictions come back in the units of the data. Conditioning happens once, when
-the model is made.
+It takes raw data: `bounds` scale the inputs to the unit cube, outcomes are standardised, and the
+noise is inferred. Predictions are in the units of the data. Conditioning happens once, when the
+model is made.
 """
 
 import copy
@@ -23,13 +23,18 @@ from amortes.pretrained import AnyNetwork, as_network
 
 
 class Surrogate(Model):  # type: ignore[misc]
-    """A single-output model of y(x): `posterior`, conditioning on data and on the optimum.
+    """A single-output BoTorch model that takes raw data and needs no fitting.
 
-    train_X `n x d`, train_Y `n x 1`, bounds `2 x d` (default: the unit cube), tensors or what
-    makes some; network: what predicts, itself, its file or its name (default: the one that comes
-    with amortes). BoTorch maximises, so gains are about the maximum, unless `maximize=False`: then
-    they are about the minimum, and our acquisition functions prefer small y. Predictions are of y
-    either way.
+        model = Surrogate(train_X, train_Y, bounds=bounds)
+        candidate, value = optimize_acqf(JES(model), bounds, q=1, num_restarts=4, raw_samples=32)
+
+    train_X: the observed points, `n x d`.
+    train_Y: the observed values, `n x 1`.
+    network: the network to use: its name, a weights file, or the network itself. By default the
+        first one listed by `amortes info`.
+    bounds: `2 x d`, lower and upper bounds of the inputs. By default the unit cube.
+    maximize: True if larger values are better, as in BoTorch. With False, the acquisition functions
+        of amortes look for the minimum. Predictions are of y either way.
     """
 
     def __init__(
@@ -80,14 +85,18 @@ class Surrogate(Model):  # type: ignore[misc]
         observation_noise: bool | Tensor = False,
         posterior_transform: PosteriorTransform | None = None,
     ) -> PredictivePosterior:
-        """Distribution at X, `b x q x d`: of the function, or of y with `observation_noise`.
+        """Return the posterior at X, `b x q x d`: of the function, or of y if `observation_noise`.
 
-        A network that does not tell them apart answers with y both times.
+        A network that cannot tell the two apart always returns the posterior of y.
         """
         if output_indices not in (None, [0], [-1]):
-            raise UnsupportedError(f"output_indices: there is one output, not {output_indices}.")
+            raise UnsupportedError(
+                f"output_indices: a Surrogate has one output, not {output_indices}."
+            )
         if not isinstance(observation_noise, bool):
-            raise UnsupportedError("observation_noise: True or False; its level is inferred.")
+            raise UnsupportedError(
+                "observation_noise: must be True or False; the noise level is inferred."
+            )
         scale, shift = _affine(posterior_transform)
         points = self.to_unit(X)
         flat = points.reshape(-1, points.shape[-1])
@@ -102,7 +111,7 @@ class Surrogate(Model):  # type: ignore[misc]
         return PredictivePosterior(at, correlation)
 
     def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> "Surrogate":
-        """The model of the old data and of new ones, X `n' x d`, Y `n' x 1`."""
+        """Return a model of the old data and new data X, `n' x d`, and Y, `n' x 1`."""
         if kwargs:
             raise UnsupportedError(f"condition_on_observations does not take {', '.join(kwargs)}.")
         X, y = _as_data(X, Y)
@@ -114,39 +123,39 @@ class Surrogate(Model):  # type: ignore[misc]
         return model
 
     def fantasize(self, *args: Any, **kwargs: Any) -> "Surrogate":
-        """Refused: a model is of one dataset, and fantasies are a batch of them."""
+        """Not supported: fantasies are a batch of datasets, and a model has one."""
         raise UnsupportedError(
-            "a Surrogate does not fantasize, so look-ahead acquisitions such as "
-            "qKnowledgeGradient do not work on it; JES looks ahead by itself."
+            "a Surrogate does not support fantasize, which look-ahead acquisition functions such "
+            "as qKnowledgeGradient need. Use JES, which looks ahead by itself."
         )
 
     def condition_on_optimum(
         self, x: ArrayLike | Tensor | None = None, f: Tensor | float | None = None
     ) -> "Surrogate":
-        """The model told where the optimum is, x `d`, its noise-free value f, or both."""
+        """Return the model given the location x of the optimum, `d`, its value f, or both."""
         place = None if x is None else self.to_unit(torch.as_tensor(x).reshape(1, -1)).squeeze(0)
         model = copy.copy(self)
         model.fitted = self.fitted.hinted(place, f)
         return model
 
     def subset_output(self, idcs: list[int]) -> "Surrogate":
-        """Itself: there is one output."""
+        """Return the model itself, which has one output."""
         if idcs not in ([0], [-1]):
-            raise UnsupportedError(f"there is one output, not {idcs}.")
+            raise UnsupportedError(f"a Surrogate has one output, not {idcs}.")
         return self
 
     def to_unit(self, X: Tensor) -> Tensor:
-        """Points `... x d` within the bounds as points of the unit cube, float64.
+        """Scale points X, `... x d`, to the unit cube, in float64.
 
-        `DataError` if one is outside by more than rounding.
+        It raises a `DataError` if a point is outside the bounds by more than rounding.
         """
         if X.ndim < 2 or X.shape[-1] != len(self._lower):
             raise DataError(
-                f"X must be a matrix of points, or a batch of such, with {len(self._lower)} "
-                f"columns like the training data, not of shape {tuple(X.shape)}."
+                f"X must have {len(self._lower)} columns like the training data, with shape n x d "
+                f"or b x n x d, not {tuple(X.shape)}."
             )
         if not bool(X.isfinite().all()):
-            raise DataError("X must be finite, but has NaN or infinity.")
+            raise DataError("X must be finite, but contains NaN or infinity.")
         width = self._upper - self._lower
         unit: Tensor = (X.to(torch.float64) - self._lower) / width
         # The data may have been in single precision.
@@ -159,8 +168,8 @@ class Surrogate(Model):  # type: ignore[misc]
             lower, upper = float(self._lower[k]), float(self._upper[k])
             raise DataError(
                 f"column {k} of X has values from {low:.10g} to {high:.10g}, outside its bounds "
-                f"{lower:.10g} to {upper:.10g}. Give `bounds=` that hold all data (the default is "
-                f"the unit cube); optimize_acqf may still search a smaller box."
+                f"{lower:.10g} to {upper:.10g}. Pass `bounds=` that contain all data (the default "
+                f"is the unit cube); optimize_acqf may still search a smaller box."
             )
         return unit.clamp(0.0, 1.0)
 
@@ -176,7 +185,9 @@ class Surrogate(Model):  # type: ignore[misc]
             )
         self._lower, self._upper = bounds.detach().to(torch.float64)
         if not bool((self._lower < self._upper).all() & bounds.isfinite().all()):
-            raise DataError(f"bounds must be finite, lower below upper: {bounds.tolist()}.")
+            raise DataError(
+                f"bounds must be finite, with lower below upper, not {bounds.tolist()}."
+            )
 
 
 def _as_data(X: Any, Y: Any) -> tuple[Tensor, Tensor]:

@@ -36,26 +36,28 @@ MOST_IMAGINED = 8  # trials imagined at once: each takes as long as a suggestion
 
 
 class AmortesSampler(BaseSampler):
-    """Chooses parameters by entropy search (or expected improvement), learned in advance.
+    """A sampler for Optuna that chooses parameters with a fully Bayesian Gaussian process.
 
         study = optuna.create_study(sampler=AmortesSampler(seed=0))
         study.optimize(objective, n_trials=50)
 
-    For one objective, minimised or maximised, and any search space: linear, logarithmic, stepped
-    and categorical parameters, conditional ones too. Safe with `n_jobs` and with several processes
-    on one storage. Failed trials, and values that are not finite, are not learned from, but where
-    they accumulate is avoided; where trials were pruned is not looked at again. Constraints that
-    the objective sets (`trial.set_constraint`, since Optuna 5) are learned.
+    It supports one objective, minimised or maximised, and any search space: linear, logarithmic,
+    stepped, categorical and conditional parameters. It works with `n_jobs` and with several
+    processes that share a storage. It avoids regions in which trials fail or return values that are
+    not finite, and does not suggest pruned configs again. It learns constraints that the objective
+    sets (`trial.set_constraint`, since Optuna 5).
 
-    acquisition: auto (logei; later, with noise, jes), pes, mes or jes (information about the
-        optimum), ei or logei.
-    seed: default a random one.
-    n_startup_trials: number of results, or trials under way, before the network chooses; until
-        then parameters are spread evenly. Default one more than coordinates, at most 10.
-    network: what predicts, as a network, its file or its name; default the one that comes with
-        amortes.
-    independent_sampler: what chooses parameters that come up besides those chosen jointly, also
-        of the first trial; default the network, or chance, as described in the module.
+    acquisition: the acquisition function: auto (logei, and jes from 20 results on if they are
+        noisy), logei or ei (expected improvement), or pes, mes or jes (information about the
+        optimum).
+    seed: seed of everything random; by default a random one.
+    n_startup_trials: number of trials that are spread over the space before the model chooses. By
+        default one more than the number of coordinates, at most 10.
+    network: the network to use: its name, a weights file, or the network itself. By default the
+        first one listed by `amortes info`.
+    independent_sampler: chooses parameters that cannot be chosen together with the others: those of
+        the first trial, and those never seen before. By default, the model chooses them if it can;
+        otherwise they are random.
     """
 
     def __init__(
@@ -74,7 +76,7 @@ class AmortesSampler(BaseSampler):
             n_startup_trials = require_int("n_startup_trials", n_startup_trials, 1)
         if not isinstance(independent_sampler, BaseSampler | None):
             raise ConfigError(
-                f"independent_sampler: must be a sampler of Optuna, not {independent_sampler!r}."
+                f"independent_sampler: must be an Optuna sampler, not {independent_sampler!r}."
             )
         self._acquisition, self._initial = acquisition, n_startup_trials
         self._seed = secrets.randbits(32) if seed is None else seed
@@ -250,6 +252,6 @@ def _have_more(trials: list[FrozenTrial], distributions: Distributions) -> bool:
 def _check_single_objective(study: Study) -> None:
     if len(study.directions) > 1:
         raise ConfigError(
-            f"AmortesSampler is for one objective, but the study has {len(study.directions)}. "
+            f"AmortesSampler supports one objective, not {len(study.directions)}. "
             f"Use a sampler for several objectives, such as optuna.samplers.NSGAIISampler."
         )

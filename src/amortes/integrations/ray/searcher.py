@@ -19,23 +19,26 @@ MODES = {"min": "minimize", "max": "maximize"}
 
 
 class AmortesSearch(Searcher):  # type: ignore[misc]
-    """Chooses configs by entropy search (or expected improvement), learned in advance.
+    """A searcher for Ray Tune that chooses configs with a fully Bayesian Gaussian process.
 
         tune_config = tune.TuneConfig(
             search_alg=AmortesSearch(seed=0), metric="loss", mode="min", num_samples=50
         )
         tune.Tuner(train, param_space={"lr": tune.loguniform(1e-5, 1e-1)}, tune_config=tune_config)
 
-    Trials under way are pending: their configs are taken into account, their results are not known
-    yet. A trial counts by the last result it reported, also if a scheduler stopped it; one that
-    raised an error, or reported NaN, counts as failed, and its surroundings are avoided.
+    The last result that a trial reported counts, even if a scheduler stopped the trial. A trial
+    that raised an error or reported NaN counts as failed, and the search learns to avoid its
+    neighbourhood. Suggestions take running trials into account.
 
-    space: of Tune's functions (`tune.uniform`, ...) or of amortes (`Float`, ..., or a `Space`,
-        which may have constraints); default that of the `Tuner`.
-    metric, mode: what to minimise ("min") or maximise ("max"); default those of the `TuneConfig`.
+    `acquisition`, `seed`, `initial` and `network` are those of `amortes.Optimizer`. The attribute
+    `optimizer` is that optimiser, once the space is known.
+
+    space: a dict of Tune's domains (`tune.uniform`, ...) or of parameters of amortes (`Float`,
+        ...), or a `Space`, which may have constraints. By default the `param_space` of the `Tuner`.
+    metric: the name of the result to optimise. By default that of the `TuneConfig`.
+    mode: "min" or "max". By default that of the `TuneConfig`.
     points_to_evaluate: configs to try first.
-    evaluated_rewards: the values of the first of them that are known already.
-    The others are those of `amortes.Optimizer`, which is `optimizer` once the space is known.
+    evaluated_rewards: values of the first of `points_to_evaluate`, if they are already known.
     """
 
     def __init__(
@@ -53,7 +56,7 @@ class AmortesSearch(Searcher):  # type: ignore[misc]
     ) -> None:
         if mode is not None and (not isinstance(mode, str) or mode not in MODES):
             raise ConfigError(
-                f"mode: must be 'min' or 'max', not {shown(mode)}; one objective is supported."
+                f"mode: must be 'min' or 'max', not {shown(mode)}; only one objective is supported."
             )
         check_acquisition(acquisition)
         super().__init__(metric=metric, mode=mode)
@@ -87,7 +90,7 @@ class AmortesSearch(Searcher):  # type: ignore[misc]
         if not self._own_space:
             translation, known = Translation.of(config, constants=False), self._translation
             if known is not None and known.space.to_dict() != translation.space.to_dict():
-                raise ConfigError("param_space: is not the one this searcher was restored with.")
+                raise ConfigError("param_space: differs from that of the saved searcher.")
             self._translation = translation
         self._begin()
         return not self._own_space
@@ -119,7 +122,7 @@ class AmortesSearch(Searcher):  # type: ignore[misc]
         elif not result or self._metric is None or self._metric not in result:
             warn(
                 f"trial {trial_id} ended without {self._metric!r} in its last result, so it counts "
-                f"as failed; report it, or check the name of the metric."
+                f"as failed. Report that metric, or check its name."
             )
             told = optimizer.tell(trial, failed=True, reason=f"no {self._metric} was reported")
         else:
@@ -147,14 +150,14 @@ class AmortesSearch(Searcher):  # type: ignore[misc]
             optimizer.tell(config, value)
 
     def save(self, checkpoint_path: AnyPath) -> None:
-        """Write everything that the next suggestion depends on to a JSON file."""
+        """Save the searcher to a JSON file."""
         write_json(checkpoint_path, {"format": FORMAT, **self.get_state()})
 
     def restore(self, checkpoint_path: AnyPath) -> None:
-        """Go on where the searcher was that saved this file; give the same network.
+        """Continue from a file written by `save`. The network must be the same.
 
-        The space, too, if a file cannot have it: choices that are not JSON, constraints that are
-        functions.
+        So must the space, if JSON cannot express all of it, because it has constraints that are
+        functions, or choices such as classes.
         """
         state = read_json(checkpoint_path)
         if not isinstance(state, dict) or state.get("format") != FORMAT:
@@ -205,7 +208,7 @@ class AmortesSearch(Searcher):  # type: ignore[misc]
     def _ready(self) -> tuple[Optimizer, Translation]:
         if self.optimizer is None or self._translation is None or self._metric is None:
             raise ConfigError(
-                "AmortesSearch needs a space, a metric and a mode: give them to it, or param_space "
-                "to the Tuner, and metric and mode to its TuneConfig."
+                "AmortesSearch needs a space, a metric and a mode. Pass them to AmortesSearch, or "
+                "pass param_space to the Tuner, and metric and mode to its TuneConfig."
             )
         return self.optimizer, self._translation

@@ -1,4 +1,4 @@
-"""`AmortesSearchCV`: a search over hyperparameters in the manner of `RandomizedSearchCV`."""
+"""`AmortesSearchCV`: a replacement for `RandomizedSearchCV`."""
 
 import numbers
 import warnings
@@ -22,29 +22,29 @@ Results = dict[str, Any]
 
 
 class AmortesSearchCV(BaseSearchCV):  # type: ignore[misc]
-    """Finds the parameters of an estimator with the best cross-validated score.
+    """Search for the parameters of an estimator with the best cross-validated score.
 
         search = AmortesSearchCV(SVC(), {"C": loguniform(1e-3, 1e3)}, n_iter=30, random_state=0)
         search.fit(X, y)
         search.best_params_, search.best_score_, search.predict(X)
 
-    A drop-in for `sklearn.model_selection.RandomizedSearchCV`: other arguments, attributes and
-    methods are those of it.
+    A drop-in replacement for `sklearn.model_selection.RandomizedSearchCV`, which documents the
+    arguments, attributes and methods not described here.
 
-    param_distributions: a dict of `Float`, `Int`, `Ordinal`, `Categorical`, lists of values, or
-        `uniform`, `loguniform` and `randint` of scipy.stats, by name; a list of such dicts; or a
-        `Space`, which may have constraints.
-    n_iter: candidates to evaluate in all.
-    batch_size: candidates chosen at a time; default as many as keep all jobs busy. The fewer, the
-        more each is chosen by.
+    After `fit`, `optimizer_` is the `amortes.Optimizer` behind the search (None if nothing varied).
+    It offers `recommend()`, which is better than `best_params_` if scores are noisy, `importance()`
+    and plots. Its configs contain the position of a value in a list instead of the value itself.
+
+    param_distributions: a dict that maps names to `Float`, `Int`, `Ordinal`, `Categorical`, a list
+        of values, or `uniform`, `loguniform` or `randint` from scipy.stats; a list of such dicts;
+        or a `Space`, which may have constraints.
+    n_iter: number of candidates to evaluate.
+    batch_size: number of candidates to choose at a time; by default as many as keep all jobs busy.
+        The smaller the batch, the more results each choice is based on.
     refit: if there are several scores, the name of the one to maximise.
-    error_score: NaN, the default, says that a fit failed; such parameters are avoided.
+    error_score: score of a fit that failed. With NaN, the default, the search avoids such
+        candidates.
     acquisition, network: as in `amortes.Optimizer`.
-
-    After `fit`, `optimizer_` is the `amortes.Optimizer` that chose, for `recommend()`, which is
-    better than `best_params_` if scores are noisy, `importance()` and plots; None if nothing
-    varied. Its names and values are those of `param_distributions`, except that values of lists
-    stand by their places.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -127,8 +127,8 @@ class AmortesSearchCV(BaseSearchCV):  # type: ignore[misc]
         if space.points is None or len(space.points) >= self.n_iter:
             return int(self.n_iter)
         warnings.warn(
-            f"the space has {len(space.points)} candidates, fewer than n_iter={self.n_iter}: all "
-            f"are evaluated. For that, GridSearchCV is enough.",
+            f"the space has only {len(space.points)} candidates, fewer than n_iter={self.n_iter}. "
+            f"All of them are evaluated, which GridSearchCV does as well.",
             UserWarning,
             stacklevel=2,
         )

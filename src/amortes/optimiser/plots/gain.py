@@ -31,9 +31,7 @@ def draw_gain(explanations: Sequence[Explanation], style: Style) -> Picture:
     """The figure; explanations without a model are left out."""
     known = [e for e in explanations if e.information is not None and e.trial is not None]
     if not known:
-        raise DataError(
-            "nothing was expected of any trial yet: there was no result when they began."
-        )
+        raise DataError("no gain to draw yet: every trial was chosen before there was a result.")
     picture = Picture(8.0, 4.8, style)
     above, below = picture.subplots(2, 1, sharex=True)
     _panel(above, known, [float(e.information or 0.0) for e in known], style, log=False)

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Plots:
-    """The figures of one optimiser, as Matplotlib figures; each is light or dark by `style`.
+    """The figures of a run, as Matplotlib figures. All take `style="light"` or `style="dark"`.
 
-    Bands and bars are central intervals of probability 0.9. Results that are so bad that the others
-    would look alike are triangles at the edge of the axis; the legend says how bad they are.
+    Bands and bars are central 90 % intervals. Triangles at the edge of an axis are results so bad
+    that the others would look alike; the legend says how bad they are.
     """
 
     def __init__(self, optimizer: "Insight") -> None:
@@ -34,7 +34,7 @@ class Plots:
     @on_cpu()
     @single_thread()
     def __call__(self, *, style: "StyleName" = "light") -> "Picture":
-        """One page: values by trial, and what the model expects along each parameter."""
+        """Draw one page: values by trial, and the prediction along each parameter."""
         from amortes.optimiser.plots.page import draw_page
 
         return draw_page(self._view(style, model=None))
@@ -42,7 +42,7 @@ class Plots:
     @on_cpu()
     @single_thread()
     def convergence(self, *, style: "StyleName" = "light") -> "Picture":
-        """Values by trial, the best so far, and what the recommended config is expected to give."""
+        """Draw values by trial, the best so far, and the prediction for the recommended config."""
         from amortes.optimiser.plots.convergence import draw_convergence
 
         return draw_convergence(self._view(style, model=None))
@@ -50,9 +50,9 @@ class Plots:
     @on_cpu()
     @single_thread()
     def slices(self, *names: str, style: "StyleName" = "light") -> "Picture":
-        """What the model expects along parameters, all or those named, through the recommended.
+        """Draw the prediction along the named parameters, or all, through the recommended config.
 
-        Results are fainter the further they are from the slice.
+        The further a result is from the slice, the fainter it is drawn.
         """
         from amortes.optimiser.plots.slices import draw_slices
 
@@ -62,7 +62,7 @@ class Plots:
     @on_cpu()
     @single_thread()
     def contour(self, x: str, y: str, *, style: "StyleName" = "light") -> "Picture":
-        """What the model expects over two parameters, and how uncertain it is."""
+        """Draw the prediction over two parameters, and its uncertainty."""
         from amortes.optimiser.plots.contour import draw_contour
 
         view = self._view(style, model=True)
@@ -73,7 +73,7 @@ class Plots:
 
     @on_cpu()
     def importance(self, *, style: "StyleName" = "light") -> "Picture":
-        """The share of each parameter in how the expected value varies."""
+        """Draw how much each parameter matters; see `Optimizer.importance`."""
         from amortes.optimiser.plots.importance import draw_importance
         from amortes.optimiser.plots.style import style_of
 
@@ -81,7 +81,7 @@ class Plots:
 
     @on_cpu()
     def parallel(self, *names: str, style: "StyleName" = "light") -> "Picture":
-        """Every trial as a line across the parameters, all or those named, coloured by value."""
+        """Draw every trial as a line across the named parameters, or all, coloured by value."""
         from amortes.optimiser.plots.parallel import draw_parallel
 
         view = self._view(style, model=False)
@@ -92,9 +92,10 @@ class Plots:
 
     @on_cpu()
     def gain(self, *, most: int = 40, style: "StyleName" = "light") -> "Picture":
-        """Information and improvement expected of each trial when it was asked for.
+        """Draw the information and the improvement expected of each trial when it was suggested.
 
-        The model is fitted again for each of them: of at most `most` trials, spread over the run.
+        The model is fitted again for each of them, so at most `most` trials, spread over the run,
+        are drawn.
         """
         from amortes.optimiser.plots.gain import draw_gain
         from amortes.optimiser.plots.style import style_of
@@ -136,10 +137,10 @@ class Plots:
             if name not in there:
                 if name in free:
                     raise DataError(
-                        f"{name} is not part of the recommended config, through which slices and "
-                        f"contours are drawn; use {', '.join(there)}."
+                        f"{name} is not part of the recommended config, so there is nothing to "
+                        f"draw along it; choose from {', '.join(there)}."
                     )
                 raise DataError(
-                    f"no parameter {shown(name)} to draw; there are {', '.join(there)}."
+                    f"no parameter {shown(name)} to draw; choose from {', '.join(there)}."
                 )
         return list(names) or there
