@@ -58,8 +58,9 @@ def report(
       amortes bench report runs/ours runs/baselines --timed runs/runtime --traces runs/traces
     """
     with needs_extra("bench", "Reports need pandas and Jinja2"):
+        from amortes.bench.report.curves import NO_CURVES
         from amortes.bench.report.parts import Study
-        from amortes.bench.report.published import Published, load_published
+        from amortes.bench.report.published import load_published
         from amortes.bench.report.results import load_results
         from amortes.bench.report.write import write_figure, write_report, write_section
 
@@ -67,7 +68,7 @@ def report(
         raise click.UsageError("--anchors and --no-anchors exclude each other.")
     study = Study(
         load_results(*results),
-        Published() if no_anchors else load_published(anchors),
+        NO_CURVES if no_anchors else load_published(anchors),
         traces=load_results(traces) if traces else None,
         timed=load_results(timed) if timed else None,
     )

@@ -5,7 +5,6 @@ from amortes.bench.report.names import (
     canonical,
     facts,
     group_of,
-    noise_of,
     order_methods,
     order_problems,
     panel_label,
@@ -83,11 +82,9 @@ def test_problems(problem: str, kind: str, group: str, label: str) -> None:
     assert panel_label(group) == label
 
 
-def test_spelling_and_noise() -> None:
+def test_spelling() -> None:
     assert canonical("lcbench-FashionMNIST") == "lcbench-fashion-mnist"
     assert canonical("sklearn-svm-digits") == "sklearn-svm-digits"
-    assert noise_of("hartmann6-noise0.5") == ("hartmann6", 0.5)
-    assert noise_of("hartmann6") == ("hartmann6", 0.316)
 
 
 def test_order() -> None:

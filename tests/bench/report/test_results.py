@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from amortes.bench.report.results import FLOOR, load_results
+from amortes.bench.report.results import FLOOR, common_rows, load_results
 from amortes.errors import FileError
 from tests.bench.report.fake import results, run, write_sweep
 
@@ -154,3 +154,21 @@ def test_damaged_files(tmp_path: Path, text: str, message: str) -> None:
 def test_missing_files(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="amortes bench run"):
         load_results(tmp_path)
+
+
+def test_a_method_with_few_runs_is_left_out() -> None:
+    runs = [run(p, m, 0, [1.0]) for p in "abc" for m in ("jes", "mes")]
+    sweep = results(*runs, run("a", "fb-jes", 0, [1.0]), run("d", "jes", 0, [1.0]))
+    rows, left_out = common_rows(sweep, list("abcd"))
+    assert set(zip(rows["problem"], rows["method"], strict=True)) == {
+        (problem, method) for problem in "abc" for method in ("jes", "mes")
+    }
+    assert left_out == ["fb-jes"]
+
+
+def test_methods_without_a_common_cell() -> None:
+    runs = [run("a", "jes", seed, [1.0]) for seed in (0, 1)] + [run("a", "mes", 2, [1.0])]
+    rows, left_out = common_rows(results(*runs), ["a"])
+    assert (set(rows["method"]), left_out) == ({"jes"}, ["mes"])
+    nothing, _ = common_rows(results(*runs), ["b"])
+    assert nothing.empty

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from amortes.bench.report.curves import NO_CURVES
 from amortes.bench.report.parts import Study, records
-from amortes.bench.report.published import Published, load_published
+from amortes.bench.report.published import load_published
 from amortes.bench.report.standings import (
     PAIRED,
     WELCH,
@@ -45,7 +46,7 @@ def study_of(ends: Mapping[str, Ends], published: Mapping[str, float] | None = N
     for key, mean in (published or {}).items():
         problem, method = key.split()
         curves.append(curve(problem, method, mean, mean, n=5))
-    return Study(results(*found), Published(pd.concat(curves)) if curves else Published())
+    return Study(results(*found), pd.concat([NO_CURVES, *curves]))
 
 
 def only(study: Study) -> Any:
@@ -119,7 +120,7 @@ def test_nothing_in_common_is_no_comparison() -> None:
 
 def test_published_curves_have_thirty_seeds_and_meet_all_of_ours() -> None:
     published = load_published()
-    theirs = published.curves.query("panel == 'branin' and method == 'paper:jes'")["mean"]
+    theirs = published.query("panel == 'branin' and method == 'paper:jes'")["mean"]
     ends = theirs.iloc[2] + 0.2 + 0.3 * np.random.default_rng(0).normal(size=12)
     study = Study(results(*runs("branin", "jes", list(ends))), published)
     one = {one.theirs: one for one in records(standings(study))}["paper:jes"]

@@ -4,15 +4,11 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from amortes.bench.methods.registry import METHODS
-from amortes.bench.problems.registry import KINDS
-from amortes.bench.report.names import GROUPS, label_of, panel_label
+from amortes.bench.report.names import label_of, panel_label
 from amortes.bench.report.parts import Part, Study, Table, section
 from amortes.bench.report.results import Results
 from amortes.bench.report.text import span
 
-STAND_INS = {"ei": "logei", "fb-ei": "fb-logei"}
-EXPECTED = {"Synthetic": "synthetic", "LCBench": "lcbench", "HPO-B": "hpob"}
 MOST = 6
 """Names in a sentence, before it says how many more there are."""
 
@@ -40,7 +36,7 @@ def coverage(study: Study) -> Iterator[Part]:
 
 
 def missing(results: Results) -> Iterator[str]:
-    """Sentences on what a whole study would have and these results do not."""
+    """Sentences on what failed, is odd, or was run by some methods only."""
     yield from results.notes
     for method, digests in results.weights.items():
         if len(digests) > 1:
@@ -48,16 +44,6 @@ def missing(results: Results) -> Iterator[str]:
             yield f"{method}: its runs were made with different weights ({listed})."
     for line in results.failures:
         yield f"Failed: {line}"
-    panels, groups = set(results.runs["panel"]), {kind.group: kind for kind in KINDS}
-    for title, group in EXPECTED.items():
-        if absent := [label for name, label in groups[group].labels.items() if name not in panels]:
-            yield f"{title}: no runs on {'; '.join(absent)}."
-    if panels.isdisjoint(groups["noise"].names):
-        yield f"No runs with another noise ({GROUPS['noise']})."
-    there = set(results.methods)
-    expected = [name for name, entry in METHODS.items() if entry.expected]
-    if absent := [label_of(m) for m in expected if there.isdisjoint({m, STAND_INS.get(m)})]:
-        yield f"Methods without any run: {', '.join(absent)}."
     yield from _holes(results)
 
 

@@ -16,7 +16,6 @@ import pandas as pd
 
 from amortes.bench.methods.registry import METHODS
 from amortes.bench.problems.registry import KINDS, PROBLEMS, kind_of
-from amortes.bench.problems.synthetic import NOISE_SD, NOISY
 
 GROUPS = {
     "synthetic": "synthetic",
@@ -124,12 +123,6 @@ _SPELLINGS = {_squashed(name): name for name in PROBLEMS}
 def canonical(problem: str) -> str:
     """One spelling per problem: `lcbench-FashionMNIST` is `lcbench-fashion-mnist`."""
     return _SPELLINGS.get(_squashed(problem), problem.lower())
-
-
-def noise_of(problem: str) -> tuple[str, float]:
-    """`hartmann6-noise0.5`: the problem without noise in its name, and the noise it has."""
-    match = NOISY.fullmatch(problem)
-    return (match["base"], float(match["sd"])) if match else (problem, NOISE_SD)
 
 
 def group_of(problem: str) -> str:

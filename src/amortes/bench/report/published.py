@@ -8,44 +8,25 @@ import math
 import re
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 
-from amortes.bench.report.curves import NO_CURVES
 from amortes.bench.report.names import canonical
 from amortes.errors import FileError
 from amortes.files import read_json
 
-FIGURES = {
-    "synthetic_v1_inference_regret_appendix": "curves",
-    "lcbench_accuracy_v1_appendix": "curves",
-    "noise_ablation_hartmann_inference_regret": "curves",
-    "clustering_ablation_inference_regret": "curves",
-    "hpob_ranking_appendix": "ranks",
-    "synthetic_v1_inference_regret_win_rate": "wins",
-    "lcbench_v1_win_rate": "wins",
-    "hpob_win_rate": "wins",
-}
+FIGURES = (
+    "synthetic_v1_inference_regret_appendix",
+    "lcbench_accuracy_v1_appendix",
+    "noise_ablation_hartmann_inference_regret",
+    "clustering_ablation_inference_regret",
+)
 SEEDS = 30  # behind each of the curves
-MODELS = {"PFN": "paper:", "GP": "paper:fb-", "PFN_uniform": "paper:", "PFN_vs_GP": ""}
+MODELS = {"PFN": "paper:", "GP": "paper:fb-", "PFN_uniform": "paper:"}
 
 
-class Published(NamedTuple):
-    """What the paper shows; everything is empty if it is not to be drawn."""
-
-    curves: pd.DataFrame = NO_CURVES  # synthetic regret and LCBench accuracy
-    ranks: pd.DataFrame = NO_CURVES  # by HPO-B space
-    wins: pd.DataFrame = NO_CURVES  # alpha-PFN against GP, by acquisition
-
-    @property
-    def by_default(self) -> pd.DataFrame:
-        """The curves without those of the trace ablation."""
-        return self.curves[~self.curves["method"].str.contains("@")]
-
-
-def load_published(path: Path | None = None) -> Published:
-    """Read a file of published curves; without a path, the one that comes with the package.
+def load_published(path: Path | None = None) -> pd.DataFrame:
+    """Curves of a file of published figures; without a path, the one that comes with the package.
 
     {figure: {title of a panel: {method: {"mean": [...], "sem": [...], "iter": [...]}}}}, where
     standard errors may be missing, and iterations that count from 1.
@@ -56,10 +37,10 @@ def load_published(path: Path | None = None) -> Published:
     file = read_json(path)
     named = file.items() if isinstance(file, dict) else ()
     figures = {name.removesuffix("_crc"): panels for name, panels in named}
-    if not figures.keys() & FIGURES.keys():
+    if figures.keys().isdisjoint(FIGURES):
         raise FileError(f"{path} has none of the figures {', '.join(FIGURES)}.")
-    found: dict[str, dict[tuple[str, str], pd.DataFrame]] = {"curves": {}, "ranks": {}, "wins": {}}
-    for figure, kind in FIGURES.items():
+    found = {}  # a curve that is in several figures counts once
+    for figure in FIGURES:
         for title, methods in figures.get(figure, {}).items():
             panel = _problem(title, figure)
             for method, curve in methods.items():
@@ -72,22 +53,20 @@ def load_published(path: Path | None = None) -> Published:
                     "iteration": curve.get("iter", range(1, len(curve["mean"]) + 1)),
                     "mean": curve["mean"],
                     "standard_error": curve.get("sem", math.nan),
-                    "samples": float(SEEDS) if kind == "curves" else math.nan,
+                    "samples": float(SEEDS),
                 }
-                found[kind][panel, method] = pd.DataFrame(columns)
-    return Published(
-        **{kind: pd.concat(one.values(), ignore_index=True) for kind, one in found.items() if one}
-    )
+                found[panel, method] = pd.DataFrame(columns)
+    return pd.concat(found.values(), ignore_index=True)
 
 
 def _problem(title: str, figure: str) -> str:
-    """`Ackley (5D)`: ackley5-near; `Car (7D)`: lcbench-car; `ID=5527 (8D)`: hpob-5527."""
-    match = re.fullmatch(r"(?:ID=)?(\w+) \((\d+)D\)(?:, sigma_n=([0-9.]+))?", title)
+    """`Ackley (5D)`: ackley5-near; `Car (7D)`: lcbench-car."""
+    match = re.fullmatch(r"(\w+) \((\d+)D\)(?:, sigma_n=([0-9.]+))?", title)
     if match is None:
         raise FileError(f"Panel {title!r} of the published figure {figure} has an unknown title.")
     name, d, noise = match[1].lower(), match[2], match[3]
-    if figure.startswith(("lcbench", "hpob")):
-        return canonical(f"{figure.split('_')[0]}-{name}")
+    if figure.startswith("lcbench"):
+        return canonical(f"lcbench-{name}")
     base = name if name == "branin" else name + d
     if name == "ackley":  # see `amortes.bench.problems.synthetic`
         base += "-near"

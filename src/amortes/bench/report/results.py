@@ -1,4 +1,8 @@
-"""Reading results: a row for each problem, method, seed and iteration."""
+"""Reading results: a row for each problem, method, seed and iteration.
+
+A cell is a problem with a seed, where all methods start from the same points. A rank depends on who
+else takes part, regret on the task: they are averaged over the cells where all methods were run.
+"""
 
 import zlib
 from collections.abc import Callable, Sequence
@@ -25,8 +29,11 @@ SECONDS = ("fit_seconds", "search_seconds", "recommend_seconds")
 TEXT = ("threads", "version", "commit", "weights")
 OPTIONAL = ("noise_sd", *SECONDS, *TEXT, "simple_value", "simple_regret")
 RUN = ["problem", "method", "seed"]
+CELL = ["problem", "seed"]
 WHOLE = ("d", "seed", "iteration")
 NUMBERS = (*WHOLE, "value", "regret", "noise_sd", *SECONDS, "simple_value", "simple_regret")
+SHARE = 0.5
+"""A method takes part if it was run in at least this share of the cells of the best-covered one."""
 FLOOR = 1e-10
 """Regrets below count as this: the best values of the problems are not known better."""
 
@@ -91,6 +98,20 @@ def arrange(rows: pd.DataFrame) -> pd.DataFrame:
         score=rows["value"].where(valued, -rows["regret"]),
         metric=log_regret.where(by_regret, rows["value"]),
     ).reset_index(drop=True)
+
+
+def common_rows(results: Results, problems: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
+    """The rows of the cells where all methods were run, and the methods run in too few of them."""
+    runs = results.runs[results.runs["problem"].isin(problems)]
+    there = runs.set_index(RUN)["iteration"].unstack("method").notna()
+    count = there.sum().reindex(order_methods(there.columns))
+    chosen = [method for method in count.index if count[method] >= SHARE * count.max()]
+    while chosen and not there[chosen].all(axis=1).any():
+        chosen.remove(min(chosen, key=lambda method: count[method]))
+    cells = there.index[there[chosen].all(axis=1)]
+    inside = pd.MultiIndex.from_frame(results.rows[CELL]).isin(cells)
+    rows = results.rows[inside & results.rows["method"].isin(chosen)]
+    return rows, [method for method in count.index if method not in chosen]
 
 
 def load_results(*sources: Path) -> Results:

@@ -54,7 +54,7 @@ def standings(study: Study, chosen: Sequence[str] | None = None) -> pd.DataFrame
     units of the metric, `error` its standard error, `clear` the |t| above which means count as
     different; the verdict is better, level or worse, or unknown with a single seed.
     """
-    found, published = [], study.published.curves
+    found, published = [], study.published
     if chosen is None:
         chosen = [name for name in study.results.methods if parse_method(name).is_ours]
     for problem in study.curves_of(*COMPARED)["panel"].unique():
@@ -95,7 +95,7 @@ def _independent(study: Study, problem: str, ours: str, theirs: str) -> list[Any
     """With all our seeds, at the last iteration that both curves have."""
     (a, b) = (
         curves[(curves["panel"] == problem) & (curves["method"] == method)].set_index("iteration")
-        for curves, method in ((study.curves, ours), (study.published.curves, theirs))
+        for curves, method in ((study.curves, ours), (study.published, theirs))
     )
     common = a.index.intersection(b.index)
     if common.empty:

@@ -1,22 +1,16 @@
 """The top of the report: what was run, the headline numbers, and where ours is worse."""
 
 from collections.abc import Iterator
-from typing import Any
 
-import numpy as np
 import pandas as pd
 from scipy import stats
 
-from amortes.bench.report.comparisons import average_ranks, common_rows, count_wins, over_gps
 from amortes.bench.report.names import GROUPS, MODELS, label_of, panel_label, parse_method
-from amortes.bench.report.parts import ALL, Study, records
-from amortes.bench.report.results import in_order
+from amortes.bench.report.parts import Study, records
 from amortes.bench.report.runtime import speed_ups, timed_rows
 from amortes.bench.report.standings import BASELINE, HERE, tallies
 from amortes.bench.report.text import counted, times
 
-FEWEST_CLUSTERS = 5
-"""With fewer problems a bootstrap over them says nothing."""
 Headline = tuple[str, str]
 """A number and what it is."""
 
@@ -43,10 +37,7 @@ def what_was_run(study: Study) -> str:
 
 
 def headlines(study: Study) -> Iterator[Headline]:
-    """What a hurried reader sees: wins, speed-ups, ranks and standings."""
-    wins = over_gps(count_wins(study.results), study.results.methods)
-    for model, found in wins.sort_values("problem", key=in_order).groupby("model"):
-        yield _win_headline(found, MODELS[str(model)])
+    """What a hurried reader sees: speed-ups and standings."""
     ups = speed_ups(timed_rows(study.timed or study.results))
     models = ups["theirs"].map(lambda name: parse_method(name).model)
     for title, chosen in (
@@ -59,16 +50,6 @@ def headlines(study: Study) -> Iterator[Headline]:
                 f"as fast per suggestion as the {title} (geometric mean; {times(factors.min())} to "
                 f"{times(factors.max())} over problems and acquisitions)",
             )
-    group, problems = list(study.titled_groups.items())[-1]
-    ranks = average_ranks(common_rows(study.results, problems)[0])
-    if len(ranks) > 1:
-        where = "over all problems" if group == ALL else f"on {group}"
-        best = ranks.iloc[0]
-        yield (
-            f"{best['mean']:.1f}",
-            f"is the best average rank {where}, that of {label_of(best['method'])} "
-            f"({len(ranks)} methods)",
-        )
     for one in records(tallies(study)):
         beside = f"; {label_of(BASELINE)} run here, beside its EI: {one.baseline}"
         yield (
@@ -77,36 +58,6 @@ def headlines(study: Study) -> Iterator[Headline]:
             f"counting problems and acquisitions by {one.test} (two-sided, 95%)"
             + (beside if one.baseline else ""),
         )
-
-
-def _win_headline(wins: pd.DataFrame, rival: str) -> Headline:
-    clusters = wins.groupby("problem", sort=False)[["points", "pairs"]].sum()
-    points, n = clusters.sum()
-    interval = ""
-    if len(clusters) >= FEWEST_CLUSTERS:
-        low, high = bootstrap(clusters)
-        interval = f"95% interval {low:.0%} to {high:.0%} by bootstrap over problems; "
-    pairs = f"{n:.0f} pairs on {counted(len(clusters), 'problem')}"
-    meaning = f"wins over the {rival} with the same acquisition ({interval}{pairs})"
-    return f"{points / n:.0%}", meaning
-
-
-def bootstrap(clusters: pd.DataFrame) -> Any:
-    """95% interval of the win rate sum(points) / sum(pairs), with a row for each cluster."""
-
-    def rate(points: Any, pairs: Any, axis: int) -> Any:
-        return points.sum(axis) / pairs.sum(axis)
-
-    samples = [clusters[name].to_numpy(float) for name in ("points", "pairs")]
-    found = stats.bootstrap(
-        samples,
-        rate,
-        paired=True,
-        n_resamples=10_000,
-        method="percentile",
-        rng=np.random.default_rng(0),
-    ).confidence_interval
-    return float(found.low), float(found.high)
 
 
 def losses(found: pd.DataFrame) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import jinja2
 import markupsafe
 import pandas as pd
 
-from amortes.bench.report.comparisons import ranks, wins
 from amortes.bench.report.coverage import coverage, missing
 from amortes.bench.report.curve_sections import accuracy, noise, real, regret, traces, weights
 from amortes.bench.report.families import families
@@ -28,14 +26,14 @@ from amortes.files import write_text
 
 PAGE = "index.html"
 IN_ORDER = (
-    *(regret, accuracy, hpob, real, families, wins, ranks, standings_section, runtime),
+    *(regret, accuracy, hpob, real, families, standings_section, runtime),
     *(noise, weights, traces, coverage),
 )
 SECTIONS: dict[str, Section] = {section.name: section for section in IN_ORDER}
 
 
 def write_report(study: Study, folder: Path) -> list[Path]:
-    """Write everything, and remove what only an older report has; returns what was written.
+    """Write everything; returns what was written.
 
     index.html, figures/*.png and *.svg, data/*.csv (what figures show), tables/*.md.
     """
@@ -44,10 +42,6 @@ def write_report(study: Study, folder: Path) -> list[Path]:
     summary = Table("summary", what_was_run(study), cells)
     parts = [part for found in contents.values() for part in found if not isinstance(part, str)]
     page = folder / PAGE
-    if page.is_file():
-        older = re.search(r'<meta name="parts" content="([^"]*)">', page.read_text("utf-8"))
-        for name in {*(older[1].split() if older else ())} - {part.name for part in parts}:
-            _remove(folder, name)
     write_text(page, render(study, summary, contents))
     return [page, *(path for part in (summary, *parts) for path in _write(part, folder))]
 
@@ -93,7 +87,6 @@ def render(study: Study, summary: Table, contents: Mapping[Section, Sequence[Par
         compared=(found["verdict"] != "unknown").sum(),
         worse=list(losses(found)),
         contents={section: parts for section, parts in contents.items() if not _empty(parts)},
-        names=[p.name for parts in contents.values() for p in parts if not isinstance(p, str)],
         gaps=[
             f"No section “{section.title}”: {' '.join(map(str, parts))}"
             for section, parts in contents.items()
@@ -143,9 +136,3 @@ def _write(part: Drawing | Table, folder: Path) -> list[Path]:
     data = folder / "data" / f"{part.name}.csv"
     write_text(data, part.csv())
     return [*save(part.figure, part.svg, folder / "figures", part.name), data]
-
-
-def _remove(folder: Path, name: str) -> None:
-    """Remove all files that a figure or a table of this name may have."""
-    for place in ("figures/*.png", "figures/*.svg", "data/*.csv", "tables/*.md"):
-        (folder / place.replace("*", name)).unlink(missing_ok=True)
