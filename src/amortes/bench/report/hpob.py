@@ -10,7 +10,7 @@ from amortes.bench.report.names import label_of, order_methods, panel_label, pan
 from amortes.bench.report.parts import Drawing, Part, Study, Table, section, spread, text_of
 from amortes.bench.report.results import CELL, RUN, common_rows, in_order
 from amortes.bench.report.style import look
-from amortes.bench.report.text import counted
+from amortes.optimiser.text import counted
 
 ALL_SPACES = "all spaces"
 

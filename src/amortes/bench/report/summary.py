@@ -9,7 +9,8 @@ from amortes.bench.report.names import GROUPS, MODELS, label_of, panel_label, pa
 from amortes.bench.report.parts import Study, records
 from amortes.bench.report.runtime import speed_ups, timed_rows
 from amortes.bench.report.standings import BASELINE, HERE, tallies
-from amortes.bench.report.text import counted, times
+from amortes.bench.report.text import times
+from amortes.optimiser.text import counted
 
 Headline = tuple[str, str]
 """A number and what it is."""
