@@ -41,7 +41,7 @@ def test_commands_that_need_no_report_load_no_pandas() -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "there"), [("--only", "families, standings"), ("--figure", "hpob-ranks")]
+    ("option", "there"), [("--only", "families, regret"), ("--figure", "hpob-ranks")]
 )
 def test_wrong_names_list_the_right_ones(sweep: Path, option: str, there: str) -> None:
     result = CliRunner().invoke(report, [str(sweep), option, "figure 1"])

@@ -1,4 +1,4 @@
-from amortes.bench.report.coverage import coverage, missing
+from amortes.bench.report.coverage import coverage, missing, what_was_run
 from amortes.bench.report.parts import Study
 from tests.bench.report.fake import make, results, run
 
@@ -18,12 +18,6 @@ def test_the_table() -> None:
     ]
 
 
-def test_what_is_missing_is_said() -> None:
-    found = "\n".join(missing(SWEEP))
-    assert "fully Bayesian GP JES: not run on hpob-5527-31; hpob-5527-9914." in found
-    assert "fully Bayesian GP JES: fewer seeds than others on Branin, 2-D (1 of 3)." in found
-
-
 def test_failures_are_missing(study: Study) -> None:
     assert any("fb-mes, seed 0" in note for note in make(coverage, study).notes)
 
@@ -31,3 +25,11 @@ def test_failures_are_missing(study: Study) -> None:
 def test_weights_that_differ_are_told() -> None:
     runs = [run("branin", "jes", seed, [0.0], weights=digest) for seed, digest in enumerate("ab")]
     assert "jes: its runs were made with different weights (a, b)." in missing(results(*runs))
+
+
+def test_what_was_run(study: Study) -> None:
+    told = what_was_run(study)
+    assert "amortes 0.1.0 (commit 0123456789)" in told
+    assert " (2 synthetic; 1 synthetic, other noise; 1 LCBench; 2 HPO-B; 1 other)" in told
+    changed = results(run("branin", "jes", 0, [0.0], commit="0123456789ab+"))
+    assert "(commit 0123456789+)" in what_was_run(Study(changed))

@@ -23,7 +23,7 @@ def test_markdown() -> None:
 def test_csv() -> None:
     assert TABLE.csv() == "problem,n,verdict\n8-D|x,1.5,\nb,,level\n"
     data = pd.DataFrame({"a": ["x, y"], "b": [1 / 3], "n": [3], "c": [float("nan")]})
-    assert Drawing("ranks", "", Figure(), data, "%.2f").csv() == 'a,b,n,c\n"x, y",0.33,3,\n'
+    assert Drawing("ranks", "", Figure(), data).csv() == 'a,b,n,c\n"x, y",0.333333,3,\n'
 
 
 def test_cells_are_spread_in_the_order_of_the_rows() -> None:

@@ -13,6 +13,7 @@ from amortes.bench.report.published import load_published
 from amortes.bench.report.standings import (
     PAIRED,
     WELCH,
+    losses,
     standings,
     standings_section,
     tallies,
@@ -213,3 +214,26 @@ def test_common_seeds_have_paired_gains() -> None:
     _, table = make(standings_section, study).tables
     cells = "Branin, 2-D|LogEI|fully Bayesian GP|3|2|-1.50 ± 0.50|-0.90 ± 0.40|+0.60 ± 0.10|level"
     assert table.cells.to_numpy().tolist() == [cells.split("|")]
+
+
+def two_of(ours: float, theirs: float, apart: float = 0.01) -> Study:
+    """Two methods with two seeds on a problem, and these final log regrets, a bit apart."""
+    ends = {"jes": (ours, apart), "fb-jes": (theirs, 2 * apart)}
+    runs = [
+        run("branin", method, seed, [-regret], regret=regret)
+        for method, (level, step) in ends.items()
+        for seed in (0, 1)
+        for regret in [10 ** (level + step * seed)]
+    ]
+    return Study(results(*runs))
+
+
+def test_losses_are_told() -> None:
+    study = two_of(-1.0, -2.0)
+    (line,) = losses(standings(study))
+    assert line.startswith("Branin, 2-D: amortes JES reaches -0.99")
+    assert "after 1 observations with the same 2 seeds (" in line
+    assert line.endswith("standard errors, where 12.7 would do).")
+    (line,) = losses(standings(two_of(-1.0, -2.0, apart=0.0)))
+    assert line.endswith("with the same 2 seeds (the same difference on each).")
+    assert list(losses(standings(two_of(-2.0, -1.0)))) == []

@@ -5,10 +5,9 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
-from amortes.bench.report.parts import Section, Study, Table
+from amortes.bench.report.parts import Section, Study
 from amortes.bench.report.results import Results
 from amortes.bench.report.write import (
     IN_ORDER,
@@ -56,8 +55,7 @@ class Page(HTMLParser):
 
 
 def rendered(study: Study, *sections: Section) -> str:
-    summary = Table("summary", "", pd.DataFrame(columns=["number", "meaning"]))
-    return render(study, summary, {section: [*section.make(study)] for section in sections})
+    return render(study, {section: [*section.make(study)] for section in sections})
 
 
 @pytest.fixture(scope="module")

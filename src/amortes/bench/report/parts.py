@@ -106,7 +106,6 @@ class Drawing:
     caption: str
     figure: Figure
     data: pd.DataFrame
-    digits: str = "%.6g"
 
     @cached_property
     def svg(self) -> str:
@@ -115,7 +114,7 @@ class Drawing:
 
     def csv(self) -> str:
         """Comma-separated values with a header."""
-        return str(self.data.to_csv(index=False, float_format=self.digits, lineterminator="\n"))
+        return str(self.data.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
 Part = Drawing | Table | str

@@ -120,6 +120,20 @@ def welch_freedom(errors: tuple[float, float], counts: tuple[float, float]) -> f
     return (a + b) ** 2 / (a**2 / (counts[0] - 1) + b**2 / (counts[1] - 1))
 
 
+def losses(found: pd.DataFrame) -> Iterator[str]:
+    """Sentences on the standings in which ours is worse."""
+    for one in records(found[found["verdict"] == "worse"]):
+        seeds = f" with the same {one.seeds:.0f} seeds" if one.model in HERE else ""
+        apart = "the same difference on each"
+        if one.error > 0:
+            apart = f"{-one.gain / one.error:.1f} standard errors, where {one.clear:.1f} would do"
+        yield (
+            f"{panel_label(one.problem)}: {label_of(one.ours)} reaches {one.our_mean:.2f}, "
+            f"{label_of(one.theirs)} {one.their_mean:.2f} after {one.iteration} observations"
+            f"{seeds} ({apart})."
+        )
+
+
 def tallies(study: Study) -> pd.DataFrame:
     """Counts `better : level : worse` for each rival and group, where there is something to count.
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import jinja2
 import markupsafe
-import pandas as pd
 
-from amortes.bench.report.coverage import coverage, missing
+from amortes.bench.report.coverage import coverage, missing, what_was_run
 from amortes.bench.report.curve_sections import accuracy, noise, real, regret, traces, weights
 from amortes.bench.report.families import families
 from amortes.bench.report.hpob import hpob
@@ -18,15 +17,14 @@ from amortes.bench.report.parts import Drawing, Part, Section, Study, Table
 from amortes.bench.report.published import SEEDS
 from amortes.bench.report.results import FLOOR
 from amortes.bench.report.runtime import runtime
-from amortes.bench.report.standings import RULE, standings, standings_section
+from amortes.bench.report.standings import RULE, losses, standings, standings_section
 from amortes.bench.report.style import COLOURS, inline_svg, save
-from amortes.bench.report.summary import headlines, losses, what_was_run
 from amortes.errors import ConfigError
 from amortes.files import write_text
 
 PAGE = "index.html"
 IN_ORDER = (
-    *(regret, accuracy, hpob, real, families, standings_section, runtime),
+    *(families, regret, accuracy, hpob, real, standings_section, runtime),
     *(noise, weights, traces, coverage),
 )
 SECTIONS: dict[str, Section] = {section.name: section for section in IN_ORDER}
@@ -38,12 +36,10 @@ def write_report(study: Study, folder: Path) -> list[Path]:
     index.html, figures/*.png and *.svg, data/*.csv (what figures show), tables/*.md.
     """
     contents = {section: list(section.make(study)) for section in SECTIONS.values()}
-    cells = pd.DataFrame(headlines(study), columns=["number", "meaning"])
-    summary = Table("summary", what_was_run(study), cells)
     parts = [part for found in contents.values() for part in found if not isinstance(part, str)]
     page = folder / PAGE
-    write_text(page, render(study, summary, contents))
-    return [page, *(path for part in (summary, *parts) for path in _write(part, folder))]
+    write_text(page, render(study, contents))
+    return [page, *(path for part in parts for path in _write(part, folder))]
 
 
 def write_section(study: Study, folder: Path, name: str) -> list[Path]:
@@ -69,7 +65,7 @@ def write_figure(study: Study, folder: Path, name: str) -> list[Path]:
     raise ConfigError(f"These results have no figure {name!r}; they have {', '.join(names)}.")
 
 
-def render(study: Study, summary: Table, contents: Mapping[Section, Sequence[Part]]) -> str:
+def render(study: Study, contents: Mapping[Section, Sequence[Part]]) -> str:
     """The page: one file that needs no other, light and dark."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("amortes.bench.report"),
@@ -83,7 +79,7 @@ def render(study: Study, summary: Table, contents: Mapping[Section, Sequence[Par
     runs = study.results.runs[["problem", "method", "seed", "iteration", "value", "regret"]]
     runs = runs.rename(columns={"iteration": "observations"})
     return environment.get_template("page.html").render(
-        summary=summary,
+        summary=what_was_run(study),
         compared=(found["verdict"] != "unknown").sum(),
         worse=list(losses(found)),
         contents={section: parts for section, parts in contents.items() if not _empty(parts)},
