@@ -26,7 +26,6 @@ def test_problems_by_name(folder: Path) -> None:
     ):
         problem = make_problem(name)
         assert problem.name == name
-        assert problem.family == family_of(name)
         assert problem.d >= 1
 
 
