@@ -142,8 +142,8 @@ def test_a_folder_with_two_files_is_told_once(sweep: Path, tmp_path: Path) -> No
     [
         ("a,b\n1,2\n", "lacks the columns problem, d"),
         (HEADER, "no results"),
-        (HEADER + "branin,2,jes,0,2,one,1\n", "line 2"),
-        (HEADER + "branin,2,jes\n", "line 2"),
+        (HEADER + "branin,2,jes,0,2,one,1\n", "is damaged: .*'one'"),
+        (HEADER + "branin,2,jes\n", "is damaged: Integer column has NA"),
     ],
 )
 def test_damaged_files(tmp_path: Path, text: str, message: str) -> None:

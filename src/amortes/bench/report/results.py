@@ -5,7 +5,7 @@ else takes part, regret on the task: they are averaged over the cells where all 
 """
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,14 +24,16 @@ from amortes.bench.report.names import (
 from amortes.errors import FileError
 from amortes.files import read_json
 
-NEEDED = ("problem", "d", "method", "seed", "iteration", "value", "regret")
-SECONDS = ("fit_seconds", "search_seconds", "recommend_seconds")
-TEXT = ("threads", "version", "commit", "weights")
-OPTIONAL = ("noise_sd", *SECONDS, *TEXT, "simple_value", "simple_regret")
 RUN = ["problem", "method", "seed"]
 CELL = ["problem", "seed"]
-WHOLE = ("d", "seed", "iteration")
-NUMBERS = (*WHOLE, "value", "regret", "noise_sd", *SECONDS, "simple_value", "simple_regret")
+SECONDS = ("fit_seconds", "search_seconds", "recommend_seconds")
+TEXT = ("threads", "version", "commit", "weights")
+NEEDED: dict[str, type] = {"problem": str, "d": int, "method": str, "seed": int, "iteration": int}
+NEEDED |= dict.fromkeys(("value", "regret"), float)
+OPTIONAL: dict[str, type] = {"noise_sd": float, **dict.fromkeys(SECONDS, float)}
+OPTIONAL |= dict.fromkeys(TEXT, str) | dict.fromkeys(("simple_value", "simple_regret"), float)
+TYPES = NEEDED | OPTIONAL
+"""Columns of a file of results that reports use."""
 SHARE = 0.5
 """A method takes part if it was run in at least this share of the cells of the best-covered one."""
 FLOOR = 1e-10
@@ -120,7 +122,7 @@ def load_results(*sources: Path) -> Results:
     Of a run that several of them have, that of the last one counts, as a whole. Of a folder, the
     runs that are finished are read, which results.csv has only once the sweep is.
     """
-    rows, replaced = combined(sources, _read_numbers)
+    rows, replaced = combined(sources)
     known = rows[["value", "regret"]].notna().any(axis=1)
     rows = rows[known].assign(problem=rows["problem"].map(canonical))
     repeated = rows.duplicated([*RUN, "iteration"], keep="last")
@@ -140,14 +142,12 @@ def load_results(*sources: Path) -> Results:
     )
 
 
-def combined(
-    sources: Sequence[Path], read: Callable[[Path], pd.DataFrame]
-) -> tuple[pd.DataFrame, int]:
+def combined(sources: Sequence[Path]) -> tuple[pd.DataFrame, int]:
     """The rows of several sweeps; of a run that several have, those of the last; how many had."""
     rows, replaced = pd.DataFrame(), 0
     for source in sources:
         files = sorted(source.glob("runs/*.csv")) or [_table(source)]
-        here = pd.concat([read(path) for path in files], ignore_index=True)
+        here = pd.concat([_read(path) for path in files], ignore_index=True)
         if len(rows):
             again = pd.MultiIndex.from_frame(rows[RUN]).isin(pd.MultiIndex.from_frame(here[RUN]))
             replaced += len(rows.loc[again, RUN].drop_duplicates())
@@ -156,47 +156,28 @@ def combined(
     return rows, replaced
 
 
-def read_text(path: Path) -> pd.DataFrame:
-    """The columns of a file of results, compressed or not, that reports use, as text."""
+def _read(path: Path) -> pd.DataFrame:
+    """The rows of a file of results, compressed or not; NaN where it has no number."""
+    empty = {name: [""] for name, kind in TYPES.items() if kind is not str}
     try:
-        rows = pd.read_csv(path, dtype=str, keep_default_na=False, skip_blank_lines=False)
+        rows = pd.read_csv(path, dtype=dict(TYPES), keep_default_na=False, na_values=empty)
     except FileNotFoundError as error:
         raise FileError(
             f"{path} does not exist. Give the folder that `amortes bench run` wrote, or its "
             "results.csv."
         ) from error
     except (OSError, EOFError, zlib.error, ValueError) as error:
-        raise FileError(f"{path} is damaged: {error}.") from error
+        raise FileError(
+            f"{path} is damaged: {error}. Delete the line, or run again what wrote it."
+        ) from error
     if missing := [name for name in NEEDED if name not in rows]:
         raise FileError(
             f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(map(str, rows))}. "
             "Is it a results file of `amortes bench run`?"
         )
-    if rows.empty:
-        raise FileError(f"{path} has no results: there is nothing below its header.")
-    return rows[[name for name in (*NEEDED, *OPTIONAL) if name in rows]]
-
-
-def as_numbers(path: Path, rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """These columns of text as numbers, NaN where there is none; refuses other words."""
-    numbers = {name: pd.to_numeric(rows[name], errors="coerce") for name in columns}
-    for name, values in numbers.items():
-        wrong = values.isna() & ((rows[name] != "") | (name in WHOLE))
-        if wrong.any():
-            place = int(np.flatnonzero(wrong)[0])
-            raise FileError(
-                f"{path}, line {place + 2}: {name} is no number: {rows[name].iloc[place]!r}. "
-                "Delete the line, or run again what wrote it."
-            )
-    return rows.assign(**numbers)
-
-
-def _read_numbers(path: Path) -> pd.DataFrame:
-    rows = read_text(path)
-    rows = as_numbers(path, rows, [name for name in NUMBERS if name in rows])
     if rows[["value", "regret"]].isna().all(axis=None):
         raise FileError(f"{path} has no results: no row has a value or a regret.")
-    return rows
+    return rows[[name for name in TYPES if name in rows]]
 
 
 def _table(source: Path) -> Path:
