@@ -1,13 +1,9 @@
-import json
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
 from amortes.bench.problems import lcbench, synthetic
 from amortes.bench.report.parts import records
 from amortes.bench.report.published import load_published
-from amortes.errors import FileError
 
 
 def at(curves: pd.DataFrame, panel: str, method: str, n: int) -> tuple[float, float]:
@@ -28,32 +24,3 @@ def test_the_shipped_curves() -> None:
     assert uniform == pytest.approx((0.346, 0.031), abs=1.1e-3)
     assert at(curves, "lcbench-car", "paper:jes", 10) == pytest.approx((71.60, 1.05))
     assert set(curves["samples"]) == {30.0}
-
-
-def test_other_files(tmp_path: Path) -> None:
-    path = tmp_path / "curves.json"
-    curve = {"iter": [5, 10], "mean": [1.0, 2.0], "sem": [0.1, 0.2]}
-    panels = {"Hartmann (4D), sigma_n=0.5": {"PFN-JES": curve}}
-    path.write_text(json.dumps({"noise_ablation_hartmann_inference_regret_crc": panels}))
-    assert at(load_published(path), "hartmann4-noise0.5", "paper:jes", 10) == (2.0, 0.2)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ([], "none of the figures"),
-        ({"another": {}}, "none of the figures"),
-        ({"lcbench_accuracy_v1_appendix": {"Some title": {}}}, "unknown title"),
-        ({"lcbench_accuracy_v1_appendix": {"Car (2D)": {"SVM-EI": {"mean": [1]}}}}, "SVM-EI"),
-        (
-            {"lcbench_accuracy_v1_appendix": {"Car (2D)": {"GP-EI": {"sem": [1]}}}},
-            r"GP-EI in panel 'Car \(2D",
-        ),
-        ({"lcbench_accuracy_v1_appendix": {"Car (2D)": {"GP-EI": [1]}}}, "no `mean`"),
-    ],
-)
-def test_files_of_something_else(tmp_path: Path, content: object, message: str) -> None:
-    path = tmp_path / "curves.json"
-    path.write_text(json.dumps(content))
-    with pytest.raises(FileError, match=message):
-        load_published(path)
