@@ -2,7 +2,6 @@ import pandas as pd
 import pytest
 
 from amortes.bench.report.names import (
-    canonical,
     facts,
     group_of,
     order_methods,
@@ -80,11 +79,6 @@ def test_problems(problem: str, kind: str, group: str, label: str) -> None:
     assert group_of(problem) == kind
     assert panel_of(problem) == group
     assert panel_label(group) == label
-
-
-def test_spelling() -> None:
-    assert canonical("lcbench-FashionMNIST") == "lcbench-fashion-mnist"
-    assert canonical("sklearn-svm-digits") == "sklearn-svm-digits"
 
 
 def test_order() -> None:

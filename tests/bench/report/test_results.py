@@ -20,7 +20,7 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_a_sweep(tmp_path: Path) -> None:
-    write_sweep(tmp_path, problems=["branin", "lcbench-Fashion-MNIST"], methods=["jes", "random"])
+    write_sweep(tmp_path, problems=["branin", "lcbench-fashion-mnist"], methods=["jes", "random"])
     found = load_results(tmp_path)
     assert found.problems == ["branin", "lcbench-fashion-mnist"]
     assert found.methods == ["jes", "random"]

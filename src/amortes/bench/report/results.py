@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 from amortes.bench.report.names import (
-    canonical,
     metric_of,
     order_methods,
     order_problems,
@@ -124,7 +123,7 @@ def load_results(*sources: Path) -> Results:
     """
     rows, replaced = combined(sources)
     known = rows[["value", "regret"]].notna().any(axis=1)
-    rows = rows[known].assign(problem=rows["problem"].map(canonical))
+    rows = rows[known]
     repeated = rows.duplicated([*RUN, "iteration"], keep="last")
     odd = {
         "Rows without value and regret, which are left out": (~known).sum(),
