@@ -5,9 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 # What the report on the miniature of the study must hold; LCBench and HPO-B need other data.
-FIGURES := regret regret-gp real real-gp wins win-matrix ranks runtime noise weights
-TABLES := summary regret-table real-table wins-table ranks-table standings standings-counts \
-	common-seeds speed-up runtime-table noise-table weights-table coverage
+FIGURES := regret regret-gp real real-gp runtime noise weights
+TABLES := regret-table real-table standings standings-counts common-seeds speed-up \
+	noise-table weights-table coverage
 REPORT := index.html $(TABLES:%=tables/%.md) \
 	$(foreach name,$(FIGURES),figures/$(name).png figures/$(name).svg data/$(name).csv)
 

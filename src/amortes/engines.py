@@ -18,10 +18,11 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from typing import Any
 
 from amortes.errors import AmortesError, ConfigError, needs_extra
 
-Made = tuple[int, bytes]  # index and result of a task
+Made = tuple[int, Any]  # index and result of a task
 Task = Callable[[int], Made]
 Engine = Callable[[Task, Sequence[int]], Generator[Made, None, None]]
 

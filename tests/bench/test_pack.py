@@ -40,7 +40,7 @@ def test_reports_read_it_as_they_read_the_sweeps(tmp_path: Path) -> None:
 def test_damaged_files_are_told(tmp_path: Path) -> None:
     target = tmp_path / "packed.csv.gz"
     folder = sweep(tmp_path / "one", "branin,2,0.3,jes,0,2,,,,-1.2,high,,")
-    with pytest.raises(FileError, match="line 2: regret is no number: 'high'"):
+    with pytest.raises(FileError, match=r"is damaged: .*'high'"):
         pack([folder], target)
     assert not target.exists()
     with pytest.raises(FileError, match="does not exist"):

@@ -13,14 +13,10 @@ from amortes.errors import FileError
 from tests.bench.fake import Bowl, fake_method
 
 
-class Family(Bowl):
-    family = "bowls"
-
-
 def test_traces_are_all_that_a_run_observed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(traces, "make_problem", Family)
+    monkeypatch.setattr(traces, "make_problem", Bowl)
     folder, run = (
         ResultsFolder(tmp_path),
         PlannedRun(problem="bowl3", method="random", seed=2, iterations=7),
@@ -29,17 +25,17 @@ def test_traces_are_all_that_a_run_observed(
 
     class Watched:
         def __init__(self) -> None:
-            self.inner = fake_method("random")(Family("bowl3"), 2)
+            self.inner = fake_method("random")(Bowl("bowl3"), 2)
 
         def step(self, X: torch.Tensor, y: torch.Tensor) -> object:
             seen.append((X, y))
             return self.inner.step(X, y)
 
-    problem = Family("bowl3")
+    problem = Bowl("bowl3")
     records = optimise(problem, lambda p, s: Watched(), seed=2, iterations=7)  # type: ignore[arg-type]
     folder.put(run, run_csv(run, problem, records, version="1", commit=""))
     [trace] = traces_of([tmp_path])
-    assert (trace.problem, trace.family, trace.method) == ("bowl3", "bowls", "random")
+    assert (trace.problem, trace.family, trace.method) == ("bowl3", "prior", "random")
     assert (trace.seed, trace.noise_sd) == (2, 0.1)
     torch.testing.assert_close(trace.X, seen[-1][0], rtol=0, atol=1e-8)
     torch.testing.assert_close(trace.y, seen[-1][1], rtol=0, atol=1e-8)

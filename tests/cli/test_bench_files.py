@@ -8,16 +8,15 @@ from amortes.bench.loop import optimise
 from amortes.bench.results import PlannedRun, ResultsFolder, run_csv
 from amortes.bench.traces import read_traces
 from amortes.cli.bench_files import pack, traces
-from tests.bench.fake import fake_method
+from tests.bench.fake import Bowl, fake_method
 from tests.bench.test_pack import sweep
-from tests.bench.test_traces import Family
 
 
 def test_traces_in_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "make_problem", Family)
+    monkeypatch.setattr(module, "make_problem", Bowl)
     run = PlannedRun(problem="bowl2", method="random", seed=0, iterations=4)
-    records = optimise(Family(), fake_method("random"), seed=0, iterations=4)
-    text = run_csv(run, Family(), records, version="1", commit="")
+    records = optimise(Bowl(), fake_method("random"), seed=0, iterations=4)
+    text = run_csv(run, Bowl(), records, version="1", commit="")
     ResultsFolder(tmp_path / "sweep").put(run, text)
     target = tmp_path / "t.npz"
     result = CliRunner().invoke(traces, [str(tmp_path / "sweep"), "-o", str(target)])

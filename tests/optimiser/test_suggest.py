@@ -15,10 +15,10 @@ from amortes.nets.base import Network
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import AmortesWarning, Categorical, Float, Int, Linear, Optimizer, Space
 from amortes.optimiser.design import spread
+from amortes.optimiser.gain_weights import Weight, learned_cost_weight
 from amortes.optimiser.space import Config
 from amortes.optimiser.suggest import Suggester
 from amortes.optimiser.trials import Ledger, Outcome
-from amortes.optimiser.weights import Weight, learned_cost_weight
 
 LINE = Space({"x": Float(0, 1)})
 X_AND_VALUES = [(0.0, 0.0), (0.3, 1.0), (0.6, 0.5)]

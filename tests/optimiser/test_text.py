@@ -1,5 +1,6 @@
 from amortes.optimiser.text import (
     config_text,
+    counted,
     html_table,
     interval,
     number,
@@ -48,3 +49,7 @@ def test_tables_are_escaped() -> None:
     assert "&lt;a&gt;" in table
     assert "x &amp; y" in table
     assert table.count("<tr>") == 2
+
+
+def test_counts_have_plurals() -> None:
+    assert (counted(1, "task"), counted(2, "task")) == ("1 task", "2 tasks")

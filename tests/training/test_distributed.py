@@ -82,7 +82,7 @@ def test_an_interrupt_of_all_saves_and_stops(tmp_path: Path) -> None:
 
 
 def test_two_processes_equal_one(tmp_path: Path) -> None:
-    # 20 steps, so that batches come from both ranks, and 5 rows, so that shares differ.
+    # 5 rows, so that shares differ.
     result = run_two(tmp_path / "two")
     assert result.returncode == 0, result.stderr
     train(tmp_path / "one", child.RECIPE, options=Options(threads=1))

@@ -13,7 +13,8 @@ methods of a seed.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from torch import Tensor
@@ -23,7 +24,6 @@ class Problem(ABC):
     """A function to be maximised on the unit cube; all tensors are float64."""
 
     name: str
-    family: str  # what kind of problem it is, such as "classic" or "lcbench"; reports are by family
     d: int
     noise_sd: float = 0.0
     best: float | None = None  # highest value of the function; None if nobody knows it
@@ -38,6 +38,24 @@ class Problem(ABC):
     @abstractmethod
     def value(self, X: Tensor) -> Tensor:
         """The function without noise at X, `m x d`: `m`. With a pool, X are points of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """Problems of one family that are made, run and reported alike."""
+
+    family: str
+    names: tuple[str, ...]
+    make: Callable[[str], Problem]
+    iterations: int = 100  # observations of a run, unless a sweep says otherwise
+    seeds: tuple[int, ...] = tuple(range(10))
+    real: tuple[str, ...] = ()
+    """Those in the suite `real`: some that users would know, so that no family decides and a seed
+    of a method takes minutes; no accuracies that many configurations share, no large pools."""
+    group: str = "other"  # what they are shown with in reports, a key of `report.names.GROUPS`
+    panel: Callable[[str], str] = lambda name: name  # those with the same are averaged
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Titles of panels, in the order of the report; others have their names."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from amortes.bench.problems import hpob, lcbench, models, synthetic
-from amortes.bench.problems.kind import Kind
 from amortes.bench.problems.registry import KINDS
+from amortes.bench.protocol import Kind
 from amortes.bench.results import PlannedRun
 from amortes.errors import ConfigError
 

@@ -10,7 +10,6 @@ sweep that would add runs with others to it stops before it begins.
 """
 
 import contextlib
-import json
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -88,8 +87,10 @@ def sweep(
         try:
             # Closing the generator stops the workers, whatever goes wrong here.
             with contextlib.closing(engine(task, range(len(todo)))) as outcomes:
-                for count, (index, data) in enumerate(outcomes, start=1):
-                    failure = _keep(results, todo[index], data)
+                for count, (index, (text, error)) in enumerate(outcomes, start=1):
+                    failure = results.put_failure(todo[index], error) if error else None
+                    if not error:
+                        results.put(todo[index], text)
                     rate = (time.perf_counter() - begin) / count
                     heard = Progress(
                         done=done + count,
@@ -138,15 +139,6 @@ def _check_weights(results: ResultsFolder, digests: Mapping[str, str]) -> None:
         )
 
 
-def _keep(results: ResultsFolder, run: PlannedRun, data: bytes) -> Path | None:
-    """Write what a worker returned; if it is a traceback, tell where."""
-    outcome = json.loads(data)
-    if "csv" not in outcome:
-        return results.put_failure(run, outcome["traceback"])
-    results.put(run, outcome["csv"])
-    return None
-
-
 def _perform(
     runs: Sequence[PlannedRun],
     problem_maker: ProblemMaker,
@@ -155,7 +147,7 @@ def _perform(
     digests: Mapping[str, str],
     index: int,
 ) -> Made:
-    """Do one run; the bytes are JSON with the file of the run, or with the traceback."""
+    """Do one run; its result is the file of the run and the traceback, one of them empty."""
     run = runs[index]
     try:
         problem, factory = problem_maker(run.problem), method_maker(run.method)
@@ -168,7 +160,6 @@ def _perform(
         records = optimise(problem, factory, seed=run.seed, iterations=run.iterations)
         version = amortes.__version__
         text = run_csv(run, problem, records, version=version, commit=commit, weights=weights)
-        outcome = {"csv": text}
     except Exception:  # of whatever kind: the others go on
-        outcome = {"traceback": traceback.format_exc()}
-    return index, json.dumps(outcome).encode()
+        return index, ("", traceback.format_exc())
+    return index, (text, "")

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from amortes.bench.loop import initial_points, noise
-from amortes.bench.problems.registry import make_problem
+from amortes.bench.problems.registry import family_of, make_problem
 from amortes.bench.protocol import Problem
 from amortes.bench.results import ResultsFolder
 from amortes.errors import FileError
@@ -97,7 +97,7 @@ def traces_of(folders: Iterable[AnyPath]) -> list[Trace]:
         traces.append(
             Trace(
                 problem=name,
-                family=problem.family,
+                family=family_of(name),
                 method=method,
                 seed=seed,
                 noise_sd=problem.noise_sd,

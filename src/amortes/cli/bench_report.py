@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from amortes.cli.console import FILE, FOLDER, OUT, PATH
+from amortes.cli.console import FOLDER, OUT, PATH
 from amortes.errors import needs_extra
 
 
@@ -17,12 +17,7 @@ from amortes.errors import needs_extra
 )
 @click.option("--only", metavar="SECTION", help="Write only this section, without the page.")
 @click.option("--figure", metavar="NAME", help="Write only this figure and its numbers.")
-@click.option(
-    "--anchors",
-    type=FILE,
-    help="Published curves to draw as well.  [default: those of the α-PFN paper]",
-)
-@click.option("--no-anchors", is_flag=True, help="Draw no published curves.")
+@click.option("--no-anchors", is_flag=True, help="Leave out the curves of the α-PFN paper.")
 @click.option(
     "--traces",
     type=PATH,
@@ -38,7 +33,6 @@ def report(
     out: Path | None,
     only: str | None,
     figure: str | None,
-    anchors: Path | None,
     no_anchors: bool,
     traces: Path | None,
     timed: Path | None,
@@ -58,16 +52,15 @@ def report(
       amortes bench report runs/ours runs/baselines --timed runs/runtime --traces runs/traces
     """
     with needs_extra("bench", "Reports need pandas and Jinja2"):
+        from amortes.bench.report.curves import NO_CURVES
         from amortes.bench.report.parts import Study
-        from amortes.bench.report.published import Published, load_published
+        from amortes.bench.report.published import load_published
         from amortes.bench.report.results import load_results
         from amortes.bench.report.write import write_figure, write_report, write_section
 
-    if anchors and no_anchors:
-        raise click.UsageError("use either --anchors or --no-anchors, not both.")
     study = Study(
         load_results(*results),
-        Published() if no_anchors else load_published(anchors),
+        NO_CURVES if no_anchors else load_published(),
         traces=load_results(traces) if traces else None,
         timed=load_results(timed) if timed else None,
     )

@@ -12,7 +12,6 @@ from typing import Any
 import click
 from rich.live import Live
 
-from amortes.bench.report.text import counted
 from amortes.cli.console import (
     ERR,
     EXIT_FAILED_CHECK,
@@ -35,7 +34,7 @@ from amortes.optimiser.insight import Goal
 from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.suggest import ACQUISITIONS
 from amortes.optimiser.table import read_results
-from amortes.optimiser.text import interval, number
+from amortes.optimiser.text import counted, interval, number
 from amortes.training.interrupt import StopRequest
 
 REFRESH = 0.25  # seconds between pictures of what is running

@@ -33,11 +33,7 @@ from amortes.acquisition.policy import automatic, log_belief, recommended, worth
 from amortes.errors import ConfigError, DataError, require_int, shown
 from amortes.nets.base import Network
 from amortes.optimiser.design import Fixed, agreeing, sample, spread
-from amortes.optimiser.limits import departures, warn
-from amortes.optimiser.space import Config
-from amortes.optimiser.state import fingerprint
-from amortes.optimiser.trials import Ledger
-from amortes.optimiser.weights import (
+from amortes.optimiser.gain_weights import (
     Weight,
     known_cost_weight,
     learned_cost_weight,
@@ -45,6 +41,10 @@ from amortes.optimiser.weights import (
     weigh,
     weighed,
 )
+from amortes.optimiser.limits import departures, warn
+from amortes.optimiser.space import Config
+from amortes.optimiser.state import fingerprint
+from amortes.optimiser.trials import Ledger
 from amortes.random import derive_seeds, generator
 from amortes.threads import single_thread
 

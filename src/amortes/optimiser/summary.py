@@ -7,7 +7,7 @@ from amortes.optimiser.choices import Choices
 from amortes.optimiser.conditions import Condition
 from amortes.optimiser.numeric import Int, Numeric
 from amortes.optimiser.space import Space
-from amortes.optimiser.text import config_text, number, printable, shortened
+from amortes.optimiser.text import config_text, counted, number, printable, shortened
 from amortes.optimiser.trials import Status, Trial
 
 MOST = 8
@@ -38,8 +38,7 @@ def describe_space(space: Space) -> str:
     if len(named) > MOST:
         text += f"; ... {len(named) - MOST} more"
     if space.constraints:
-        count = len(space.constraints)
-        text += f"; {count} constraint{'s' * (count > 1)}"
+        text += f"; {counted(len(space.constraints), 'constraint')}"
     return text if space.pool is None else f"{text}; a pool of {space.count}"
 
 

@@ -41,6 +41,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.3g}%"
 
 
+def counted(n: int, noun: str) -> str:
+    """`1 task`, `2 tasks`."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
 def html_table(rows: Iterable[Sequence[Any]], header: Sequence[str] = (), title: str = "") -> str:
     """An HTML table of cells that are escaped; `title` stands above it."""
     head = "".join(f"<th>{_cell(name)}</th>" for name in header)

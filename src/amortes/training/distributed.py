@@ -5,10 +5,8 @@ summed, weighted by rows. Since all losses are means over rows, w ranks take the
 process does, up to rounding. That is not always little: in the alpha stage of kernel networks it
 moves some of the optima that are drawn near a face of the cube, and with them a few gains.
 
-Batches are whole: batch s of a stream is the same whatever the number of ranks. So that making
-them is shared too, rank r makes every w-th batch, w of them at a time, and sends it to the others;
-the price is one small broadcast per step. Slicing a batch that everyone makes is simpler, but
-the making of data, a tenth of a step of the kernel network, would gain nothing from more ranks.
+Batch s of a stream is the same whatever the number of ranks: every rank makes it, which is a tenth
+of a step of the kernel network, and takes its rows.
 
 Not `DistributedDataParallel`: that weighs ranks, not rows, and wants one `forward` for all losses.
 
@@ -26,7 +24,7 @@ import torch.distributed as dist
 from torch import nn
 
 from amortes.errors import ConfigError, DataError
-from amortes.prior.tasks import TaskBatch, TaskStream
+from amortes.prior.tasks import TaskBatch
 from amortes.training.batches import take_rows
 
 CPU = torch.device("cpu")
@@ -76,22 +74,6 @@ class Ranks:
         for parameter in parameters:
             if self.world > 1 and parameter.grad is not None:
                 dist.all_reduce(parameter.grad)
-
-    def batches(
-        self, stream: TaskStream, start: int, stop: int, workers: int
-    ) -> Iterator[TaskBatch]:
-        """Batches start, ..., stop - 1 of a stream, whole and the same on all ranks."""
-        own = stream.batches(range(start + self.rank, stop, self.world), workers)
-        if self.world == 1:
-            yield from own
-            return
-        for first in range(start, stop, self.world):
-            made = next(own, None)  # all ranks make one at the same time
-            for source in range(min(self.world, stop - first)):
-                box = [made if source == self.rank else None]
-                dist.broadcast_object_list(box, src=source, device=self.device)
-                assert box[0] is not None
-                yield box[0]
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:

@@ -146,7 +146,7 @@ class _Loop:
         if self._missed_validation():
             self._validate()
         self._save()  # before the first step, so that a full disk shows at once
-        batches = self.ranks.batches(stream, self.learner.step, self.recipe.steps, options.workers)
+        batches = stream.batches(range(self.learner.step, self.recipe.steps), options.workers)
         reason: Reason | None = None
         while reason is None:
             reason = self._advance(batches, report)

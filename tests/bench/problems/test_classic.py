@@ -59,7 +59,6 @@ def test_maxima_are_not_in_the_centre() -> None:
 
 def test_noise_is_a_tenth_of_the_range() -> None:
     noisy, plain = Classic("classic-branin-noisy"), Classic("classic-branin")
-    assert (noisy.family, plain.family) == ("classic-noisy", "classic")
     X = sobol_points(2, 4096)
     assert torch.equal(noisy.value(X), plain.value(X))
     spread = plain.best - float(plain.value(X).min())

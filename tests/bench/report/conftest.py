@@ -11,7 +11,7 @@ PROBLEMS = (
     "branin",
     "hartmann4",
     "hartmann4-noise0.5",
-    "lcbench-Fashion-MNIST",
+    "lcbench-fashion-mnist",
     "hpob-5527-31",
     "hpob-5971-10093",
     "sklearn-svm-digits",

@@ -40,14 +40,14 @@ def test_commands_that_need_no_report_load_no_pandas() -> None:
     assert output.stdout.strip() == "False"
 
 
-@pytest.mark.parametrize(("option", "there"), [("--only", "families, wins"), ("--figure", "wins")])
+@pytest.mark.parametrize(
+    ("option", "there"), [("--only", "families, regret"), ("--figure", "hpob-ranks")]
+)
 def test_wrong_names_list_the_right_ones(sweep: Path, option: str, there: str) -> None:
     result = CliRunner().invoke(report, [str(sweep), option, "figure 1"])
     assert isinstance(result.exception, ConfigError)
     assert there in str(result.exception)
 
 
-def test_wrong_usage(sweep: Path, tmp_path: Path) -> None:
-    both = [str(sweep), "--anchors", "x.json", "--no-anchors"]
-    assert CliRunner().invoke(report, both).exit_code == 2
+def test_folders_without_results(tmp_path: Path) -> None:
     assert isinstance(CliRunner().invoke(report, [str(tmp_path)]).exception, FileError)

@@ -1,4 +1,4 @@
-from amortes.bench.report.coverage import coverage, missing
+from amortes.bench.report.coverage import coverage, missing, what_was_run
 from amortes.bench.report.parts import Study
 from tests.bench.report.fake import make, results, run
 
@@ -18,27 +18,6 @@ def test_the_table() -> None:
     ]
 
 
-def test_what_is_missing_is_said() -> None:
-    found = "\n".join(missing(SWEEP))
-    assert "Synthetic: no runs on Hartmann, 4-D; Ackley, 5-D; Hartmann, 6-D; Ackley, 8-D;" in found
-    assert "LCBench: no runs on LCBench Car, 7-D;" in found
-    assert "HPO-B: no runs on HPO-B 5891" in found
-    assert "No runs with another noise" in found
-    assert "Methods without any run: amortes PES, amortes MES, amortes EI" in found
-    assert "fully Bayesian GP JES: not run on hpob-5527-31; hpob-5527-9914." in found
-    assert "fully Bayesian GP JES: fewer seeds than others on Branin, 2-D (1 of 3)." in found
-
-
-def test_log_ei_stands_in_for_ei() -> None:
-    (line,) = (
-        line
-        for line in missing(results(run("branin", "logei", 0, [0.0])))
-        if line.startswith("Methods")
-    )
-    assert "amortes EI" not in line
-    assert "fully Bayesian GP EI" in line
-
-
 def test_failures_are_missing(study: Study) -> None:
     assert any("fb-mes, seed 0" in note for note in make(coverage, study).notes)
 
@@ -46,3 +25,11 @@ def test_failures_are_missing(study: Study) -> None:
 def test_weights_that_differ_are_told() -> None:
     runs = [run("branin", "jes", seed, [0.0], weights=digest) for seed, digest in enumerate("ab")]
     assert "jes: its runs were made with different weights (a, b)." in missing(results(*runs))
+
+
+def test_what_was_run(study: Study) -> None:
+    told = what_was_run(study)
+    assert "amortes 0.1.0 (commit 0123456789)" in told
+    assert " (2 synthetic; 1 synthetic, other noise; 1 LCBench; 2 HPO-B; 1 other)" in told
+    changed = results(run("branin", "jes", 0, [0.0], commit="0123456789ab+"))
+    assert "(commit 0123456789+)" in what_was_run(Study(changed))

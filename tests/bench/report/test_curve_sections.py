@@ -99,24 +99,11 @@ def test_checkpoints_mark_the_best() -> None:
         assert set(table.cells["n = 25"]) == {""}  # no curve goes that far
 
 
-def test_noise_levels_share_an_axis(study: Study) -> None:
-    (drawing,) = make(noise, study).drawings
-    plain, noisy = drawing.figure.axes
-    assert plain.get_title() == "Hartmann, 4-D, noise 0.316"
-    assert noisy.get_title() == "Hartmann, 4-D, noise 0.5"
-    assert plain.get_ylim() == noisy.get_ylim()
-    assert len(plain.lines) == 3 + 4  # ours and published
-    assert list(dict.fromkeys(drawing.data["panel"])) == ["hartmann4", "hartmann4-noise0.5"]
-
-
-def test_problems_with_fewer_noise_levels_leave_places_empty() -> None:
-    names = ("branin", "branin-noise0.5", "hartmann4-noise0.5", "ackley5")
-    study = Study(results(*(run(name, "jes", 0, [0.0] * 2, regret=0.5) for name in names)))
-    (drawing,) = make(noise, study).drawings
-    titles = [ax.get_title() if ax.get_visible() else "" for ax in drawing.figure.axes]
-    assert titles == [
-        *("Branin, 2-D, noise 0.316", "Branin, 2-D, noise 0.5", "Hartmann, 4-D, noise 0.5", "")
-    ]
+def test_more_noise_stands_beside_what_was_published(study: Study) -> None:
+    plain, grid = make(noise, study).drawings
+    assert [ax.get_title() for ax in plain.figure.axes] == ["Hartmann, 4-D, noise 0.5"]
+    assert (plain.name, grid.name) == ("noise", "noise-gp")
+    assert "hartmann4-noise0.5,paper:jes,100," in grid.csv()
 
 
 def test_other_weights(study: Study) -> None:

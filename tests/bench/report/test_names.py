@@ -2,10 +2,8 @@ import pandas as pd
 import pytest
 
 from amortes.bench.report.names import (
-    canonical,
     facts,
     group_of,
-    noise_of,
     order_methods,
     order_problems,
     panel_label,
@@ -81,13 +79,6 @@ def test_problems(problem: str, kind: str, group: str, label: str) -> None:
     assert group_of(problem) == kind
     assert panel_of(problem) == group
     assert panel_label(group) == label
-
-
-def test_spelling_and_noise() -> None:
-    assert canonical("lcbench-FashionMNIST") == "lcbench-fashion-mnist"
-    assert canonical("sklearn-svm-digits") == "sklearn-svm-digits"
-    assert noise_of("hartmann6-noise0.5") == ("hartmann6", 0.5)
-    assert noise_of("hartmann6") == ("hartmann6", 0.316)
 
 
 def test_order() -> None:

@@ -1,8 +1,7 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from amortes.bench.report.parts import Drawing, Study, Table, spread, text_of
-from tests.bench.report.fake import results, run
+from amortes.bench.report.parts import Drawing, Table, spread, text_of
 
 CELLS = pd.DataFrame(
     {"problem": ["8-D|x", "b"], "n": ["**1.5**", ""], "verdict": ["", "**level**"]}
@@ -24,7 +23,7 @@ def test_markdown() -> None:
 def test_csv() -> None:
     assert TABLE.csv() == "problem,n,verdict\n8-D|x,1.5,\nb,,level\n"
     data = pd.DataFrame({"a": ["x, y"], "b": [1 / 3], "n": [3], "c": [float("nan")]})
-    assert Drawing("ranks", "", Figure(), data, "%.2f").csv() == 'a,b,n,c\n"x, y",0.33,3,\n'
+    assert Drawing("ranks", "", Figure(), data).csv() == 'a,b,n,c\n"x, y",0.333333,3,\n'
 
 
 def test_cells_are_spread_in_the_order_of_the_rows() -> None:
@@ -36,12 +35,3 @@ def test_cells_are_spread_in_the_order_of_the_rows() -> None:
     wide = spread(rows, ["a"], "n", cells)
     assert [*wide] == ["a", 9, 1]
     assert wide.to_numpy().tolist() == [["z", *cells[:2]], ["b", "", cells[2]]]
-
-
-def test_groups_and_all_together(study: Study) -> None:
-    found = study.titled_groups
-    assert list(found) == [
-        *("synthetic", "synthetic, other noise", "LCBench", "HPO-B", "other", "all problems"),
-    ]
-    assert found["all problems"] == study.results.problems
-    assert list(Study(results(run("branin", "jes", 0, [0.0]))).titled_groups) == ["synthetic"]

@@ -1,13 +1,9 @@
-import json
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
-from amortes.bench.problems import hpob, lcbench, synthetic
+from amortes.bench.problems import lcbench, synthetic
 from amortes.bench.report.parts import records
 from amortes.bench.report.published import load_published
-from amortes.errors import FileError
 
 
 def at(curves: pd.DataFrame, panel: str, method: str, n: int) -> tuple[float, float]:
@@ -17,55 +13,14 @@ def at(curves: pd.DataFrame, panel: str, method: str, n: int) -> tuple[float, fl
 
 
 def test_the_shipped_curves() -> None:
-    published = load_published()
+    curves = load_published()
     functions = synthetic.FUNCTIONS.keys() - {"ackley5", "ackley8"}
     noisy = {"hartmann4-noise0.5", "hartmann6-noise0.5"}
-    assert set(published.curves["panel"]) == {*functions, *lcbench.TASKS, *noisy}
-    assert set(published.ranks["panel"]) == {*hpob.KIND.labels}
-    assert set(published.wins["panel"]) == {*functions, *lcbench.TASKS, *hpob.KIND.labels}
+    assert set(curves["panel"]) == {*functions, *lcbench.TASKS, *noisy}
     # From the tables that came with the numbers.
-    curves = published.curves
     assert at(curves, "branin", "paper:pes", 100) == pytest.approx((-2.040, 0.122))
     assert at(curves, "ackley8-near", "paper:fb-ei", 50) == pytest.approx((0.686, 0.019))
     uniform = at(curves, "hartmann6", "paper:mes@uniform", 25)
     assert uniform == pytest.approx((0.346, 0.031), abs=1.1e-3)
     assert at(curves, "lcbench-car", "paper:jes", 10) == pytest.approx((71.60, 1.05))
-    rank = at(published.ranks, "hpob-5527", "paper:mes", 50)
-    assert rank == pytest.approx((6.15, 0.13), abs=6e-3)
-    assert at(published.wins, "branin", "pes", 10)[0] == pytest.approx(0.8)
     assert set(curves["samples"]) == {30.0}
-
-
-def test_published_ranks_add_up() -> None:
-    ranks = load_published().ranks
-    assert (ranks.groupby("panel")["method"].nunique() == 8).all()
-    total = ranks.groupby(["panel", "iteration"])["mean"].sum()
-    assert total.to_numpy() == pytest.approx(36.0, abs=0.01)
-
-
-def test_other_files(tmp_path: Path) -> None:
-    path = tmp_path / "curves.json"
-    curve = {"iter": [5, 10], "mean": [1.0, 2.0], "sem": [0.1, 0.2]}
-    panels = {"Hartmann (4D), sigma_n=0.5": {"PFN-JES": curve}}
-    path.write_text(json.dumps({"noise_ablation_hartmann_inference_regret_crc": panels}))
-    published = load_published(path)
-    assert at(published.curves, "hartmann4-noise0.5", "paper:jes", 10) == (2.0, 0.2)
-    assert published.ranks.empty
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ([], "none of the figures"),
-        ({"another": {}}, "none of the figures"),
-        ({"hpob_win_rate": {"Some title": {}}}, "unknown title"),
-        ({"hpob_win_rate": {"ID=1 (2D)": {"SVM-EI": {"mean": [1]}}}}, "SVM-EI"),
-        ({"hpob_win_rate": {"ID=1 (2D)": {"GP-EI": {"sem": [1]}}}}, r"GP-EI in panel 'ID=1 \(2D"),
-        ({"hpob_win_rate": {"ID=1 (2D)": {"GP-EI": [1]}}}, "no `mean`"),
-    ],
-)
-def test_files_of_something_else(tmp_path: Path, content: object, message: str) -> None:
-    path = tmp_path / "curves.json"
-    path.write_text(json.dumps(content))
-    with pytest.raises(FileError, match=message):
-        load_published(path)

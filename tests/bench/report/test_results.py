@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from amortes.bench.report.results import FLOOR, load_results
+from amortes.bench.report.results import FLOOR, common_rows, load_results
 from amortes.errors import FileError
 from tests.bench.report.fake import results, run, write_sweep
 
@@ -20,7 +20,7 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_a_sweep(tmp_path: Path) -> None:
-    write_sweep(tmp_path, problems=["branin", "lcbench-Fashion-MNIST"], methods=["jes", "random"])
+    write_sweep(tmp_path, problems=["branin", "lcbench-fashion-mnist"], methods=["jes", "random"])
     found = load_results(tmp_path)
     assert found.problems == ["branin", "lcbench-fashion-mnist"]
     assert found.methods == ["jes", "random"]
@@ -142,8 +142,8 @@ def test_a_folder_with_two_files_is_told_once(sweep: Path, tmp_path: Path) -> No
     [
         ("a,b\n1,2\n", "lacks the columns problem, d"),
         (HEADER, "no results"),
-        (HEADER + "branin,2,jes,0,2,one,1\n", "line 2"),
-        (HEADER + "branin,2,jes\n", "line 2"),
+        (HEADER + "branin,2,jes,0,2,one,1\n", "is damaged: .*'one'"),
+        (HEADER + "branin,2,jes\n", "is damaged: Integer column has NA"),
     ],
 )
 def test_damaged_files(tmp_path: Path, text: str, message: str) -> None:
@@ -154,3 +154,21 @@ def test_damaged_files(tmp_path: Path, text: str, message: str) -> None:
 def test_missing_files(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="amortes bench run"):
         load_results(tmp_path)
+
+
+def test_a_method_with_few_runs_is_left_out() -> None:
+    runs = [run(p, m, 0, [1.0]) for p in "abc" for m in ("jes", "mes")]
+    sweep = results(*runs, run("a", "fb-jes", 0, [1.0]), run("d", "jes", 0, [1.0]))
+    rows, left_out = common_rows(sweep, list("abcd"))
+    assert set(zip(rows["problem"], rows["method"], strict=True)) == {
+        (problem, method) for problem in "abc" for method in ("jes", "mes")
+    }
+    assert left_out == ["fb-jes"]
+
+
+def test_methods_without_a_common_cell() -> None:
+    runs = [run("a", "jes", seed, [1.0]) for seed in (0, 1)] + [run("a", "mes", 2, [1.0])]
+    rows, left_out = common_rows(results(*runs), ["a"])
+    assert (set(rows["method"]), left_out) == ({"jes"}, ["mes"])
+    nothing, _ = common_rows(results(*runs), ["b"])
+    assert nothing.empty

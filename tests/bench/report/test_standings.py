@@ -7,11 +7,13 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from amortes.bench.report.curves import NO_CURVES
 from amortes.bench.report.parts import Study, records
-from amortes.bench.report.published import Published, load_published
+from amortes.bench.report.published import load_published
 from amortes.bench.report.standings import (
     PAIRED,
     WELCH,
+    losses,
     standings,
     standings_section,
     tallies,
@@ -45,7 +47,7 @@ def study_of(ends: Mapping[str, Ends], published: Mapping[str, float] | None = N
     for key, mean in (published or {}).items():
         problem, method = key.split()
         curves.append(curve(problem, method, mean, mean, n=5))
-    return Study(results(*found), Published(pd.concat(curves)) if curves else Published())
+    return Study(results(*found), pd.concat([NO_CURVES, *curves]))
 
 
 def only(study: Study) -> Any:
@@ -119,7 +121,7 @@ def test_nothing_in_common_is_no_comparison() -> None:
 
 def test_published_curves_have_thirty_seeds_and_meet_all_of_ours() -> None:
     published = load_published()
-    theirs = published.curves.query("panel == 'branin' and method == 'paper:jes'")["mean"]
+    theirs = published.query("panel == 'branin' and method == 'paper:jes'")["mean"]
     ends = theirs.iloc[2] + 0.2 + 0.3 * np.random.default_rng(0).normal(size=12)
     study = Study(results(*runs("branin", "jes", list(ends))), published)
     one = {one.theirs: one for one in records(standings(study))}["paper:jes"]
@@ -212,3 +214,26 @@ def test_common_seeds_have_paired_gains() -> None:
     _, table = make(standings_section, study).tables
     cells = "Branin, 2-D|LogEI|fully Bayesian GP|3|2|-1.50 ± 0.50|-0.90 ± 0.40|+0.60 ± 0.10|level"
     assert table.cells.to_numpy().tolist() == [cells.split("|")]
+
+
+def two_of(ours: float, theirs: float, apart: float = 0.01) -> Study:
+    """Two methods with two seeds on a problem, and these final log regrets, a bit apart."""
+    ends = {"jes": (ours, apart), "fb-jes": (theirs, 2 * apart)}
+    runs = [
+        run("branin", method, seed, [-regret], regret=regret)
+        for method, (level, step) in ends.items()
+        for seed in (0, 1)
+        for regret in [10 ** (level + step * seed)]
+    ]
+    return Study(results(*runs))
+
+
+def test_losses_are_told() -> None:
+    study = two_of(-1.0, -2.0)
+    (line,) = losses(standings(study))
+    assert line.startswith("Branin, 2-D: amortes JES reaches -0.99")
+    assert "after 1 observations with the same 2 seeds (" in line
+    assert line.endswith("standard errors, where 12.7 would do).")
+    (line,) = losses(standings(two_of(-1.0, -2.0, apart=0.0)))
+    assert line.endswith("with the same 2 seeds (the same difference on each).")
+    assert list(losses(standings(two_of(-2.0, -1.0)))) == []

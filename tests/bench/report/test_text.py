@@ -1,6 +1,6 @@
 import math
 
-from amortes.bench.report.text import counted, seconds, span, times, with_error
+from amortes.bench.report.text import seconds, span, times, with_error
 
 
 def test_numbers_as_words() -> None:
@@ -11,5 +11,4 @@ def test_numbers_as_words() -> None:
         *("123", "1.3", "0.012", "0", ""),
     ]
     assert [times(x) for x in (3.14, 196.2, math.nan)] == ["3.1×", "196×", ""]
-    assert (counted(1, "task"), counted(2, "task")) == ("1 task", "2 tasks")
     assert (span([3, 3]), span([5, 3, 4])) == ("3", "3-5")

@@ -30,16 +30,14 @@ class Entry:
     label: str = ""
     colour: str = "silver"  # a key of `report.style.COLOURS`
     marker: str = "*"
-    expected: bool = False  # whether a report says so if the method has no runs
 
 
-def _ours(acquisition: str, about: str, *, expected: bool = False) -> Entry:
+def _ours(acquisition: str, about: str) -> Entry:
     return Entry(
         about=f"ours: {about}",
         make="ours:OursFactory",
         model="ours",
         acquisition=acquisition,
-        expected=expected,
     )
 
 
@@ -50,18 +48,16 @@ def _map(acquisition: str, about: str) -> Entry:
         options=(acquisition,),
         model="map",
         acquisition=acquisition,
-        expected=True,
     )
 
 
-def _fully_bayesian(acquisition: str, about: str, *, expected: bool = True) -> Entry:
+def _fully_bayesian(acquisition: str, about: str) -> Entry:
     return Entry(
         about=f"fully Bayesian Gaussian process (NUTS, the paper's prior), {about}",
         make="fully_bayesian:FullyBayesian",
         options=(acquisition,),
         model="fb",
         acquisition=acquisition,
-        expected=expected,
     )
 
 
@@ -71,17 +67,16 @@ _HEBO = "pip install 'amortes[hebo]' && pip install --no-deps HEBO==0.3.6"
 
 METHODS: dict[str, Entry] = {
     "auto": _ours("auto", "the default policy, logei and later, with noise, jes"),
-    "pes": _ours("pes", "information about the place of the optimum", expected=True),
-    "mes": _ours("mes", "information about its value", expected=True),
-    "jes": _ours("jes", "information about both", expected=True),
-    "ei": _ours("ei", "expected improvement", expected=True),
+    "pes": _ours("pes", "information about the place of the optimum"),
+    "mes": _ours("mes", "information about its value"),
+    "jes": _ours("jes", "information about both"),
+    "ei": _ours("ei", "expected improvement"),
     "logei": _ours("logei", "its logarithm"),
     "random": Entry(
         about="uniform random points",
         make="random_search:RandomSearch",
         label="random search",
         marker="x",
-        expected=True,
     ),
     "botorch": Entry(
         about="map-lognei if the problem has noise, else map-logei",
@@ -101,7 +96,7 @@ METHODS: dict[str, Entry] = {
     "map-gibbon": _map("gibbon", "max-value entropy search (GIBBON)"),
     "map-jes": _map("jes", "joint entropy search, 64 optima"),
     "fb-ei": _fully_bayesian("ei", "EI"),
-    "fb-logei": _fully_bayesian("logei", "LogEI", expected=False),
+    "fb-logei": _fully_bayesian("logei", "LogEI"),
     "fb-mes": _fully_bayesian("mes", "GIBBON"),
     "fb-jes": _fully_bayesian("jes", "JES"),
     "fb-pes": _fully_bayesian("pes", "PES"),
@@ -112,7 +107,6 @@ METHODS: dict[str, Entry] = {
         label="Optuna TPE",
         colour="sky",
         marker="P",
-        expected=True,
     ),
     "optuna-gp": Entry(
         about="Optuna's Gaussian process",
@@ -121,7 +115,6 @@ METHODS: dict[str, Entry] = {
         label="Optuna GP",
         colour="amber",
         marker="X",
-        expected=True,
     ),
     "hebo": Entry(
         about="HEBO: Gaussian process on power-transformed results, MACE",

@@ -28,11 +28,9 @@ from torch import Tensor
 
 from amortes.bench.problems.botorch_functions import botorch_function, within
 from amortes.bench.problems.data import PACKAGE, PACKAGE_VERSION, verified
-from amortes.bench.problems.kind import Kind
-from amortes.bench.protocol import Problem
+from amortes.bench.protocol import Kind, Problem
 from amortes.errors import DataError, FileError, needs_extra
 
-FAMILY = "chemistry"
 PACKAGE_FOLDER = Path("opt_problems", "materials", "data")
 
 
@@ -79,7 +77,6 @@ def make_chemistry(name: str) -> Problem:
 class SnAr(Problem):
     """Residence time, equivalents, concentration and temperature of the reaction."""
 
-    family = FAMILY
     d = len(SNAR_INPUTS)
     best: float
 
@@ -102,7 +99,6 @@ class SnAr(Problem):
 class Penicillin(Problem):
     """Seven settings of a fermentation."""
 
-    family = FAMILY
     best: float
 
     def __init__(self, name: str) -> None:
@@ -119,7 +115,6 @@ class Penicillin(Problem):
 class Experiments(Problem):
     """A pool of experiments that were made."""
 
-    family = FAMILY
     best: float
     pool: Tensor
 
@@ -166,4 +161,4 @@ def _experiments(name: str) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(unit), table.sign * torch.from_numpy(y)
 
 
-KIND = Kind(family=FAMILY, names=NAMES, make=make_chemistry, real=NAMES)
+KIND = Kind(family="chemistry", names=NAMES, make=make_chemistry, real=NAMES)

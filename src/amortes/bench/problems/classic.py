@@ -18,11 +18,9 @@ import torch
 from torch import Tensor
 
 from amortes.bench.problems.botorch_functions import botorch_function, sobol_points, within
-from amortes.bench.problems.kind import Kind
-from amortes.bench.protocol import Problem
+from amortes.bench.protocol import Kind, Problem
 from amortes.random import hashed
 
-FAMILY, NOISY_FAMILY = "classic", "classic-noisy"
 PREFIX, NOISY = "classic-", "-noisy"
 NOISE_SHARE = 0.1  # of the range
 WIDTHS = (0.5, 0.8)  # of boxes, as shares of the domain
@@ -90,7 +88,6 @@ class Classic(Problem):
     def __init__(self, name: str) -> None:
         self.name = name
         noisy = name.endswith(NOISY)
-        self.family = NOISY_FAMILY if noisy else FAMILY
         base = name.removeprefix(PREFIX).removesuffix(NOISY)
         function = FUNCTIONS[base]
         self._function = botorch_function(function.botorch, function.dim)
@@ -125,10 +122,10 @@ _KNOWN = (
     *("styblinski-tang5", "hartmann6", "ackley6"),
 )
 KIND = Kind(
-    family=FAMILY, names=NAMES, make=Classic, real=tuple(f"{PREFIX}{name}" for name in _KNOWN)
+    family="classic", names=NAMES, make=Classic, real=tuple(f"{PREFIX}{name}" for name in _KNOWN)
 )
 NOISY_KIND = Kind(
-    family=NOISY_FAMILY,
+    family="classic-noisy",
     names=NOISY_NAMES,
     make=Classic,
     real=tuple(f"{name}{NOISY}" for name in KIND.real),

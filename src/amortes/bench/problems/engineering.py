@@ -25,8 +25,7 @@ import torch
 from torch import Tensor
 
 from amortes.bench.problems.botorch_functions import botorch_function, sobol_points, within
-from amortes.bench.problems.kind import Kind
-from amortes.bench.protocol import Problem
+from amortes.bench.protocol import Kind, Problem
 
 MAXIMUM, BORDER = 3.0, 10.0  # sharpness of the smooth maximum, and of penalties
 
@@ -49,7 +48,6 @@ DESIGNS: dict[str, tuple[str, float]] = {
 class Engineering(Problem):
     """One of `DESIGNS`, by name."""
 
-    family = "engineering"
     best: float
 
     def __init__(self, name: str) -> None:
@@ -83,4 +81,4 @@ def _spread(values: Tensor) -> Tensor:
     return ends[1] - ends[0]
 
 
-KIND = Kind(family=Engineering.family, names=tuple(DESIGNS), make=Engineering, real=tuple(DESIGNS))
+KIND = Kind(family="engineering", names=tuple(DESIGNS), make=Engineering, real=tuple(DESIGNS))

@@ -20,8 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from amortes.bench.problems.kind import Kind
-from amortes.bench.protocol import Problem
+from amortes.bench.protocol import Kind, Problem
 from amortes.errors import needs_extra
 from amortes.optimiser import Categorical, Ordinal, Space
 
@@ -37,7 +36,6 @@ NAMES = (*(f"hpobench-{data}" for data in HPOBENCH), *(f"hpolib-{data}" for data
 class HPOTable(Problem):
     """A table, by a name such as `hpobench-car`."""
 
-    family = "hpo-tables"
     best: float
 
     def __init__(self, name: str) -> None:
@@ -82,7 +80,7 @@ def _key(space: Space, config: dict[str, Any]) -> str:
 
 
 KIND = Kind(
-    family=HPOTable.family,
+    family="hpo-tables",
     names=NAMES,
     make=HPOTable,
     real=(

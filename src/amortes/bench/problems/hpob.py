@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from amortes.bench.problems.data import Source, find_source, load_arrays
-from amortes.bench.problems.kind import Kind
-from amortes.bench.protocol import Problem
+from amortes.bench.protocol import Kind, Problem
 from amortes.errors import DataError
 
 TASKS: dict[str, tuple[str, ...]] = {  # OpenML data sets of each search space
@@ -33,7 +32,6 @@ NAMES = tuple(f"hpob-{space}-{task}" for space, tasks in TASKS.items() for task 
 class HPOB(Problem):
     """A pool of evaluated configurations, by a name such as `hpob-5971-9970`."""
 
-    family = "hpob"
     pool: Tensor
 
     def __init__(self, name: str) -> None:
@@ -80,7 +78,7 @@ def read_table(source: Source, space: str, task: str) -> tuple[Any, Any]:
 
 
 KIND = Kind(
-    family=HPOB.family,
+    family="hpob",
     names=NAMES,
     make=HPOB,
     iterations=50,

@@ -24,9 +24,8 @@ import torch
 from torch import Tensor
 
 from amortes.bench.problems.data import Source, find_source, load_arrays
-from amortes.bench.problems.kind import Kind
 from amortes.bench.problems.surrogate import TableSurrogate, cached_fit
-from amortes.bench.protocol import Problem
+from amortes.bench.protocol import Kind, Problem
 from amortes.files import read_json
 from amortes.prior.gp import Hyperparameters
 from amortes.threads import single_thread
@@ -59,7 +58,6 @@ HIGHEST = {
 class LCBench(Problem):
     """Accuracy in per cent as a function of seven hyperparameters; by name, see `TASKS`."""
 
-    family = "lcbench"
     d = len(LOW)
 
     def __init__(self, name: str) -> None:
@@ -112,7 +110,7 @@ def _hyperparameters(values: dict[str, Any]) -> Hyperparameters:
 
 
 KIND = Kind(
-    family=LCBench.family,
+    family="lcbench",
     names=tuple(TASKS),
     make=LCBench,
     real=tuple(TASKS),

@@ -26,8 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from amortes.bench.problems.kind import Kind
-from amortes.bench.protocol import Problem
+from amortes.bench.protocol import Kind, Problem
 from amortes.errors import needs_extra
 from amortes.optimiser import Categorical, Float, Int, Space
 
@@ -168,8 +167,6 @@ TUNINGS: dict[str, Tuning] = {
 class ModelTuning(Problem):
     """The cross-validated score of a scikit-learn model; by name, see `TUNINGS`."""
 
-    family = "sklearn"
-
     def __init__(self, name: str) -> None:
         self.name = name
         self.tuning = TUNINGS[name]
@@ -219,7 +216,7 @@ def _label(name: str, tuning: Tuning) -> str:
 
 
 KIND = Kind(
-    family=ModelTuning.family,
+    family="sklearn",
     names=tuple(TUNINGS),
     make=ModelTuning,
     iterations=50,

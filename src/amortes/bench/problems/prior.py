@@ -24,7 +24,6 @@ SEED = 0x626F  # apart from the seeds of training streams, which count up from z
 class PriorFunction(Problem):
     """Function number `index` in dimension d of a prior, observed with the given noise."""
 
-    family = "prior"
     best: float
 
     def __init__(self, prior: GPPrior, *, d: int, index: int, noise_sd: float) -> None:

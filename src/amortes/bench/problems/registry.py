@@ -10,8 +10,7 @@ from amortes.bench.problems import (
     models,
     synthetic,
 )
-from amortes.bench.problems.kind import Kind
-from amortes.bench.protocol import Problem
+from amortes.bench.protocol import Kind, Problem
 from amortes.errors import ConfigError
 
 KINDS: tuple[Kind, ...] = (

@@ -14,8 +14,7 @@ import re
 from torch import Tensor
 
 from amortes.bench.problems.botorch_functions import botorch_function, within
-from amortes.bench.problems.kind import Kind
-from amortes.bench.protocol import Problem
+from amortes.bench.protocol import Kind, Problem
 
 NOISE_SD = 0.316  # as in the paper
 # Dimension and highest value of the negated function. BoTorch gives some optima to six digits and
@@ -35,8 +34,6 @@ NOISY = re.compile(r"(?P<base>[a-z0-9-]+?)-noise(?P<sd>\d+(\.\d+)?)")
 
 class Synthetic(Problem):
     """One of `FUNCTIONS`, by name; with `-noise<sd>` after it, under another noise."""
-
-    family = "synthetic"
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -62,14 +59,14 @@ def _label(name: str) -> str:
 
 
 KIND = Kind(
-    family=Synthetic.family,
+    family="synthetic",
     names=tuple(FUNCTIONS),
     make=Synthetic,
     group="synthetic",
     labels={name: _label(name) for name in FUNCTIONS},
 )
 NOISE_KIND = Kind(  # of the paper's noise study
-    family=Synthetic.family,
+    family="synthetic",
     names=tuple(f"{name}-noise0.5" for name in FUNCTIONS),
     make=Synthetic,
     group="noise",

@@ -4,17 +4,11 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from amortes.bench.methods.registry import METHODS
-from amortes.bench.problems.registry import KINDS
 from amortes.bench.report.names import GROUPS, label_of, panel_label
 from amortes.bench.report.parts import Part, Study, Table, section
 from amortes.bench.report.results import Results
 from amortes.bench.report.text import span
-
-STAND_INS = {"ei": "logei", "fb-ei": "fb-logei"}
-EXPECTED = {"Synthetic": "synthetic", "LCBench": "lcbench", "HPO-B": "hpob"}
-MOST = 6
-"""Names in a sentence, before it says how many more there are."""
+from amortes.optimiser.text import counted
 
 
 @section(
@@ -39,8 +33,29 @@ def coverage(study: Study) -> Iterator[Part]:
     yield from missing(study.results)
 
 
+def what_was_run(study: Study) -> str:
+    """One paragraph."""
+    results = study.results
+    seeds = results.runs.groupby(["problem", "method"]).size()
+    groups = [f"{len(found)} {GROUPS[name]}" for name, found in study.groups.items()]
+    each = f"{seeds.min()} to {seeds.max()} seeds"
+    if seeds.min() == seeds.max():
+        each = counted(seeds.min(), "seed")
+    versions, commits = (sorted(set(results.rows[c]) - {""}) for c in ("version", "commit"))
+    made = f" amortes {', '.join(versions)}" if versions else ""
+    if commits:
+        short = [commit[:10] + ("+" if commit.endswith("+") else "") for commit in commits]
+        made += f" (commit {', '.join(short)})"
+    return (
+        f"{len(results.runs):,} runs with {len(results.rows):,} recorded iterations: "
+        f"{counted(len(results.methods), 'method')} on "
+        f"{counted(len(results.problems), 'problem')} ({'; '.join(groups)}), {each} each."
+        + (f" Made with{made}." if made else "")
+    )
+
+
 def missing(results: Results) -> Iterator[str]:
-    """Sentences on what a whole study would have and these results do not."""
+    """Sentences on what failed or is odd."""
     yield from results.notes
     for method, digests in results.weights.items():
         if len(digests) > 1:
@@ -48,37 +63,3 @@ def missing(results: Results) -> Iterator[str]:
             yield f"{method}: its runs were made with different weights ({listed})."
     for line in results.failures:
         yield f"Failed: {line}"
-    panels, groups = set(results.runs["panel"]), {kind.group: kind for kind in KINDS}
-    for title, group in EXPECTED.items():
-        if absent := [label for name, label in groups[group].labels.items() if name not in panels]:
-            yield f"{title}: no runs on {'; '.join(absent)}."
-    if panels.isdisjoint(groups["noise"].names):
-        yield f"No runs with another noise ({GROUPS['noise']})."
-    there = set(results.methods)
-    expected = [name for name, entry in METHODS.items() if entry.expected]
-    if absent := [label_of(m) for m in expected if there.isdisjoint({m, STAND_INS.get(m)})]:
-        yield f"Methods without any run: {', '.join(absent)}."
-    yield from _holes(results)
-
-
-def _holes(results: Results) -> Iterator[str]:
-    """Methods that lack problems or seeds others have."""
-    seeds = results.runs.groupby("problem", sort=False)["seed"].nunique()
-    counts = results.runs.groupby(["problem", "method"])["seed"].nunique().unstack(fill_value=0)
-    for method in results.methods:
-        absent, fewer = [], []
-        for (problem, most), n in zip(seeds.items(), counts[method][seeds.index], strict=True):
-            label = panel_label(str(problem))
-            if n == 0:
-                absent.append(label)
-            elif n < most:
-                fewer.append(f"{label} ({n} of {most})")
-        if absent:
-            yield f"{label_of(method)}: not run on {_shortened(absent)}."
-        if fewer:
-            yield f"{label_of(method)}: fewer seeds than others on {_shortened(fewer)}."
-
-
-def _shortened(names: list[str]) -> str:
-    rest = f"; and {len(names) - MOST} more" if len(names) > MOST else ""
-    return "; ".join(names[:MOST]) + rest

@@ -1,4 +1,4 @@
-"""Sections with curves of a group of problems, and of what changes with noise and weights."""
+"""Sections with curves of a group of problems, and of ours with different weights."""
 
 from collections.abc import Callable, Iterator
 
@@ -22,7 +22,6 @@ from amortes.bench.report.names import (
     group_of,
     label_of,
     metric_of,
-    noise_of,
     order_methods,
     panel_label,
     parse_method,
@@ -44,7 +43,7 @@ def _group_section(name: str, group: str, title: str, reading: str) -> Section:
         if curves.empty:
             yield "No runs."
             return
-        both = joined(curves, study.published.by_default)
+        both = joined(curves, untraced(study.published))
         if len(shown := overview(curves)):
             caption = "Our acquisitions beside what people use today."
             yield Drawing(name, caption, draw_panels(titled(shown)), shown)
@@ -83,38 +82,13 @@ real = _group_section(
     "(of a scikit-learn model, the cross-validated score in brackets), bands one standard error; "
     "axes start where the slowest method is after a fifth of the way.",
 )
-
-
-@section(
+noise = _group_section(
     "noise",
-    "Noise",
-    f"There is more noise to the right (the first is {NOISE_SD}) on the same axes: the less a "
-    "curve rises from panel to panel, the less the noise hurts; dashed as published.",
+    "noise",
+    "More noise",
+    f"The same functions, noisier (above, the standard deviation of an observation is {NOISE_SD}); "
+    "lines and bands are those of the section on synthetic functions.",
 )
-def noise(study: Study) -> Iterator[Part]:
-    """The same functions with more noise: ours, and dashed what was published."""
-    levels: dict[str, list[str]] = {}
-    for problem in study.curves_of("synthetic", "noise")["panel"].unique():
-        levels.setdefault(noise_of(problem)[0], []).append(problem)
-    rows = [sorted(names, key=noise_of) for base, names in levels.items() if names != [base]]
-    if not rows:
-        yield "No runs."
-        return
-    chosen = [study.curves[study.curves["panel"] == problem] for names in rows for problem in names]
-    both = joined(pd.concat(chosen), study.published.by_default)
-    known = facts(both["method"])
-    shown = both[known["is_ours"] | (known["model"] == "paper")]
-    across, cells = max(map(len, rows)), []
-    for names in rows:
-        for problem in names:
-            base, sd = noise_of(problem)
-            found = shown[shown["panel"] == problem]
-            cells.append((f"{panel_label(base)}, noise {sd:g}", found))
-        cells += [("", shown[:0])] * (across - len(names))
-    figure = draw_panels(cells, across=across, share=True)
-    caption = "log10 inference regret of our acquisitions; noise is the standard deviation of an "
-    yield Drawing("noise", f"{caption}observation.", figure, both)
-    yield checkpoint_table("noise", "Noise", both)
 
 
 @section(
@@ -140,7 +114,7 @@ def weights(study: Study) -> Iterator[Part]:
 )
 def traces(study: Study) -> Iterator[Part]:
     """What training on traces that look like optimisation buys."""
-    curves, published = study.curves[:0], study.published.curves
+    curves, published = study.curves[:0], study.published
     if study.traces is not None:
         curves = problem_curves(study.traces.rows)
         curves = curves[curves["panel"].map(group_of) == "synthetic"]
@@ -169,6 +143,11 @@ def _variants(name: str, title: str, what: str, curves: pd.DataFrame, plain: str
     figure = _draw_lattice(curves.assign(column=known["acquisition"]), variant, label)
     yield Drawing(name, f"log10 inference regret; colours are {what}.", figure, curves)
     yield checkpoint_table(name, title, curves)
+
+
+def untraced(published: pd.DataFrame) -> pd.DataFrame:
+    """Published curves without those of the trace ablation."""
+    return published[~published["method"].str.contains("@")]
 
 
 def in_grid(curves: pd.DataFrame) -> pd.DataFrame:

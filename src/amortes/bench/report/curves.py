@@ -92,7 +92,7 @@ def draw_panels(
     """Axes row by row, each with a title and curves, and one legend.
 
     Without a label they show the metric of their problem. `share` is for rows of the same problem,
-    which have the same axes; a cell without a title is an empty place.
+    which have the same axes.
     """
     every = pd.concat([curves for _, curves in cells])
     metric = metric_of(every["panel"].iloc[0])

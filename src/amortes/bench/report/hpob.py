@@ -5,20 +5,21 @@ from functools import partial
 
 import pandas as pd
 
-from amortes.bench.report.comparisons import common_rows, ranked
 from amortes.bench.report.curves import MOST_BANDS, draw_panels, overview, task_curves, titled
-from amortes.bench.report.names import label_of, panel_label, panel_of
+from amortes.bench.report.names import label_of, order_methods, panel_label, panel_of
 from amortes.bench.report.parts import Drawing, Part, Study, Table, section, spread, text_of
-from amortes.bench.report.results import RUN, in_order
+from amortes.bench.report.results import CELL, RUN, common_rows, in_order
 from amortes.bench.report.style import look
-from amortes.bench.report.text import counted
+from amortes.optimiser.text import counted
 
 ALL_SPACES = "all spaces"
 
 
 def rank_curves(rows: pd.DataFrame, panel: str) -> pd.DataFrame:
     """Average rank of each method after n observations, for the n that all cells have."""
-    ranks = ranked(rows).melt(ignore_index=False, var_name="method", value_name="rank")
+    scores = rows.pivot(index=[*CELL, "iteration"], columns="method", values="score").dropna()
+    ranks = scores[order_methods(rows["method"])].rank(axis=1, ascending=False)
+    ranks = ranks.melt(ignore_index=False, var_name="method", value_name="rank")
     return task_curves(ranks.reset_index(), "rank", panel)
 
 
@@ -76,15 +77,6 @@ def hpob(study: Study) -> Iterator[Part]:
         figure = draw(titled(shown), "share of regret", log=True)
         caption = "Regret as a share of the initial one (1: nothing gained), on a logarithmic axis "
         yield Drawing("hpob-regret", f"{caption}cut at 0.001.", figure, shown)
-    if len(published := study.published.ranks):
-        here = published[published["panel"].isin(spaces)]
-        published = here if len(here) else published
-        caption = (
-            "As published: ranks among the paper's eight methods on more data sets per space; "
-            "ranks depend on who takes part, so compare the order rather than the numbers."
-        )
-        figure = draw(titled(published), "average rank")
-        yield Drawing("hpob-ranks-published", caption, figure, published)
     ends = ranks.groupby(["panel", "method"], sort=False).tail(1)
     ends = ends.sort_values("method", key=in_order, kind="stable")
     ends = ends.assign(best=ends["mean"] == ends.groupby("panel")["mean"].transform("min"))

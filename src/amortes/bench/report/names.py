@@ -8,15 +8,13 @@ the published curves of the alpha-PFN and of its GP baseline.
 
 import dataclasses
 import functools
-import re
 from collections.abc import Iterable
 from pathlib import PurePath
 
 import pandas as pd
 
 from amortes.bench.methods.registry import METHODS
-from amortes.bench.problems.registry import KINDS, PROBLEMS, kind_of
-from amortes.bench.problems.synthetic import NOISE_SD, NOISY
+from amortes.bench.problems.registry import KINDS, kind_of
 
 GROUPS = {
     "synthetic": "synthetic",
@@ -112,24 +110,6 @@ def versus(ours: str, theirs: str) -> str:
     our, their = parse_method(ours), parse_method(theirs)
     rival = MODELS[their.model] if our.acquisition == their.acquisition else their.label
     return f"{our.short} against {rival}"
-
-
-def _squashed(problem: str) -> str:
-    return re.sub(r"[^a-z0-9.]", "", problem.lower())
-
-
-_SPELLINGS = {_squashed(name): name for name in PROBLEMS}
-
-
-def canonical(problem: str) -> str:
-    """One spelling per problem: `lcbench-FashionMNIST` is `lcbench-fashion-mnist`."""
-    return _SPELLINGS.get(_squashed(problem), problem.lower())
-
-
-def noise_of(problem: str) -> tuple[str, float]:
-    """`hartmann6-noise0.5`: the problem without noise in its name, and the noise it has."""
-    match = NOISY.fullmatch(problem)
-    return (match["base"], float(match["sd"])) if match else (problem, NOISE_SD)
 
 
 def group_of(problem: str) -> str:

@@ -9,21 +9,18 @@ A section is a function that yields its figures, tables and notes (plain sentenc
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from amortes.bench.report.curves import problem_curves
+from amortes.bench.report.curves import NO_CURVES, problem_curves
 from amortes.bench.report.names import GROUPS, group_of
-from amortes.bench.report.published import Published
 from amortes.bench.report.results import Results
 from amortes.bench.report.style import svg_text
 from amortes.bench.report.text import with_error
-
-ALL = "all problems"
 
 
 def records(rows: pd.DataFrame) -> Iterator[Any]:
@@ -50,7 +47,8 @@ class Study:
     """The results of sweeps, and what was published."""
 
     results: Results
-    published: Published = Published()
+    published: pd.DataFrame = field(default_factory=NO_CURVES.copy)
+    """Curves; those of networks that were trained on other traces have an @ in their names."""
     traces: Results | None = None
     """A sweep by networks that were trained on different traces, if there is one."""
     timed: Results | None = None
@@ -62,12 +60,6 @@ class Study:
         problems = self.results.problems
         found = {name: [p for p in problems if group_of(p) == name] for name in GROUPS}
         return {name: chosen for name, chosen in found.items() if chosen}
-
-    @property
-    def titled_groups(self) -> dict[str, list[str]]:
-        """Groups of problems by their titles, and all of them together if there are several."""
-        found = {GROUPS[name]: problems for name, problems in self.groups.items()}
-        return {**found, ALL: self.results.problems} if len(found) > 1 else found
 
     @cached_property
     def curves(self) -> pd.DataFrame:
@@ -114,7 +106,6 @@ class Drawing:
     caption: str
     figure: Figure
     data: pd.DataFrame
-    digits: str = "%.6g"
 
     @cached_property
     def svg(self) -> str:
@@ -123,7 +114,7 @@ class Drawing:
 
     def csv(self) -> str:
         """Comma-separated values with a header."""
-        return str(self.data.to_csv(index=False, float_format=self.digits, lineterminator="\n"))
+        return str(self.data.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
 Part = Drawing | Table | str

@@ -1,102 +1,22 @@
-"""The curves of the alpha-PFN paper, as read off its figures, under the names of our results.
+"""The curves of the alpha-PFN paper, under the names of our results.
 
-`data/paper-curves.json` says where the numbers come from. Methods are called `paper:jes` (the
-alpha-PFN), `paper:fb-jes` (its fully Bayesian GP) and `paper:jes@uniform` (its trace ablation).
+Rakotoarison et al., "α-PFN: Fast Entropy Search via In-Context Learning" (ICML 2026). Means and
+standard errors over seeds, which we read off the coordinates of the vector figures in plot_results/
+of github.com/automl/AlphaPFN (branch icml2026): measurements of published figures, not files of
+that repository. log10 inference regret to three decimals, accuracy in per cent to two.
+
+Methods are called `paper:jes` (the alpha-PFN), `paper:fb-jes` (its fully Bayesian GP) and
+`paper:jes@uniform` (its trace ablation); why Ackley is `-near`, `problems.synthetic` says.
 """
 
-import math
-import re
 from importlib.resources import as_file, files
-from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 
-from amortes.bench.report.curves import NO_CURVES
-from amortes.bench.report.names import canonical
-from amortes.errors import FileError
-from amortes.files import read_json
-
-FIGURES = {
-    "synthetic_v1_inference_regret_appendix": "curves",
-    "lcbench_accuracy_v1_appendix": "curves",
-    "noise_ablation_hartmann_inference_regret": "curves",
-    "clustering_ablation_inference_regret": "curves",
-    "hpob_ranking_appendix": "ranks",
-    "synthetic_v1_inference_regret_win_rate": "wins",
-    "lcbench_v1_win_rate": "wins",
-    "hpob_win_rate": "wins",
-}
 SEEDS = 30  # behind each of the curves
-MODELS = {"PFN": "paper:", "GP": "paper:fb-", "PFN_uniform": "paper:", "PFN_vs_GP": ""}
 
 
-class Published(NamedTuple):
-    """What the paper shows; everything is empty if it is not to be drawn."""
-
-    curves: pd.DataFrame = NO_CURVES  # synthetic regret and LCBench accuracy
-    ranks: pd.DataFrame = NO_CURVES  # by HPO-B space
-    wins: pd.DataFrame = NO_CURVES  # alpha-PFN against GP, by acquisition
-
-    @property
-    def by_default(self) -> pd.DataFrame:
-        """The curves without those of the trace ablation."""
-        return self.curves[~self.curves["method"].str.contains("@")]
-
-
-def load_published(path: Path | None = None) -> Published:
-    """Read a file of published curves; without a path, the one that comes with the package.
-
-    {figure: {title of a panel: {method: {"mean": [...], "sem": [...], "iter": [...]}}}}, where
-    standard errors may be missing, and iterations that count from 1.
-    """
-    if path is None:
-        with as_file(files("amortes.bench") / "data" / "paper-curves.json") as shipped:
-            return load_published(shipped)
-    file = read_json(path)
-    named = file.items() if isinstance(file, dict) else ()
-    figures = {name.removesuffix("_crc"): panels for name, panels in named}
-    if not figures.keys() & FIGURES.keys():
-        raise FileError(f"{path} has none of the figures {', '.join(FIGURES)}.")
-    found: dict[str, dict[tuple[str, str], pd.DataFrame]] = {"curves": {}, "ranks": {}, "wins": {}}
-    for figure, kind in FIGURES.items():
-        for title, methods in figures.get(figure, {}).items():
-            panel = _problem(title, figure)
-            for method, curve in methods.items():
-                if not isinstance(curve, dict) or "mean" not in curve:
-                    where = f"{method} in panel {title!r} of {figure}"
-                    raise FileError(f"{path}: the curve of {where} has no `mean`.")
-                columns = {
-                    "panel": panel,
-                    "method": _method(method),
-                    "iteration": curve.get("iter", range(1, len(curve["mean"]) + 1)),
-                    "mean": curve["mean"],
-                    "standard_error": curve.get("sem", math.nan),
-                    "samples": float(SEEDS) if kind == "curves" else math.nan,
-                }
-                found[kind][panel, method] = pd.DataFrame(columns)
-    return Published(
-        **{kind: pd.concat(one.values(), ignore_index=True) for kind, one in found.items() if one}
-    )
-
-
-def _problem(title: str, figure: str) -> str:
-    """`Ackley (5D)`: ackley5-near; `Car (7D)`: lcbench-car; `ID=5527 (8D)`: hpob-5527."""
-    match = re.fullmatch(r"(?:ID=)?(\w+) \((\d+)D\)(?:, sigma_n=([0-9.]+))?", title)
-    if match is None:
-        raise FileError(f"Panel {title!r} of the published figure {figure} has an unknown title.")
-    name, d, noise = match[1].lower(), match[2], match[3]
-    if figure.startswith(("lcbench", "hpob")):
-        return canonical(f"{figure.split('_')[0]}-{name}")
-    base = name if name == "branin" else name + d
-    if name == "ackley":  # see `amortes.bench.problems.synthetic`
-        base += "-near"
-    return base if noise in (None, "0.316") else f"{base}-noise{noise}"
-
-
-def _method(name: str) -> str:
-    """`PFN-PES`: paper:pes; `GP-PES`: paper:fb-pes; `PFN_uniform-PES`: paper:pes@uniform."""
-    model, _, acquisition = name.partition("-")
-    if model not in MODELS:
-        raise FileError(f"Published method {name!r} is not one of {', '.join(MODELS)}.")
-    return MODELS[model] + acquisition.lower() + ("@uniform" if model.endswith("uniform") else "")
+def load_published() -> pd.DataFrame:
+    """Curves, as in `curves`."""
+    with as_file(files("amortes.bench") / "data" / "paper-curves.csv.gz") as path:
+        return pd.read_csv(path).assign(samples=float(SEEDS))

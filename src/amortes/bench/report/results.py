@@ -1,7 +1,11 @@
-"""Reading results: a row for each problem, method, seed and iteration."""
+"""Reading results: a row for each problem, method, seed and iteration.
+
+A cell is a problem with a seed, where all methods start from the same points. A rank depends on who
+else takes part, regret on the task: they are averaged over the cells where all methods were run.
+"""
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 from amortes.bench.report.names import (
-    canonical,
     metric_of,
     order_methods,
     order_problems,
@@ -20,13 +23,18 @@ from amortes.bench.report.names import (
 from amortes.errors import FileError
 from amortes.files import read_json
 
-NEEDED = ("problem", "d", "method", "seed", "iteration", "value", "regret")
+RUN = ["problem", "method", "seed"]
+CELL = ["problem", "seed"]
 SECONDS = ("fit_seconds", "search_seconds", "recommend_seconds")
 TEXT = ("threads", "version", "commit", "weights")
-OPTIONAL = ("noise_sd", *SECONDS, *TEXT, "simple_value", "simple_regret")
-RUN = ["problem", "method", "seed"]
-WHOLE = ("d", "seed", "iteration")
-NUMBERS = (*WHOLE, "value", "regret", "noise_sd", *SECONDS, "simple_value", "simple_regret")
+NEEDED: dict[str, type] = {"problem": str, "d": int, "method": str, "seed": int, "iteration": int}
+NEEDED |= dict.fromkeys(("value", "regret"), float)
+OPTIONAL: dict[str, type] = {"noise_sd": float, **dict.fromkeys(SECONDS, float)}
+OPTIONAL |= dict.fromkeys(TEXT, str) | dict.fromkeys(("simple_value", "simple_regret"), float)
+TYPES = NEEDED | OPTIONAL
+"""Columns of a file of results that reports use."""
+SHARE = 0.5
+"""A method takes part if it was run in at least this share of the cells of the best-covered one."""
 FLOOR = 1e-10
 """Regrets below count as this: the best values of the problems are not known better."""
 
@@ -93,15 +101,29 @@ def arrange(rows: pd.DataFrame) -> pd.DataFrame:
     ).reset_index(drop=True)
 
 
+def common_rows(results: Results, problems: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
+    """The rows of the cells where all methods were run, and the methods run in too few of them."""
+    runs = results.runs[results.runs["problem"].isin(problems)]
+    there = runs.set_index(RUN)["iteration"].unstack("method").notna()
+    count = there.sum().reindex(order_methods(there.columns))
+    chosen = [method for method in count.index if count[method] >= SHARE * count.max()]
+    while chosen and not there[chosen].all(axis=1).any():
+        chosen.remove(min(chosen, key=lambda method: count[method]))
+    cells = there.index[there[chosen].all(axis=1)]
+    inside = pd.MultiIndex.from_frame(results.rows[CELL]).isin(cells)
+    rows = results.rows[inside & results.rows["method"].isin(chosen)]
+    return rows, [method for method in count.index if method not in chosen]
+
+
 def load_results(*sources: Path) -> Results:
     """Read folders of sweeps, their results.csv or packed files; environment.json if there is one.
 
     Of a run that several of them have, that of the last one counts, as a whole. Of a folder, the
     runs that are finished are read, which results.csv has only once the sweep is.
     """
-    rows, replaced = combined(sources, _read_numbers)
+    rows, replaced = combined(sources)
     known = rows[["value", "regret"]].notna().any(axis=1)
-    rows = rows[known].assign(problem=rows["problem"].map(canonical))
+    rows = rows[known]
     repeated = rows.duplicated([*RUN, "iteration"], keep="last")
     odd = {
         "Rows without value and regret, which are left out": (~known).sum(),
@@ -119,14 +141,12 @@ def load_results(*sources: Path) -> Results:
     )
 
 
-def combined(
-    sources: Sequence[Path], read: Callable[[Path], pd.DataFrame]
-) -> tuple[pd.DataFrame, int]:
+def combined(sources: Sequence[Path]) -> tuple[pd.DataFrame, int]:
     """The rows of several sweeps; of a run that several have, those of the last; how many had."""
     rows, replaced = pd.DataFrame(), 0
     for source in sources:
         files = sorted(source.glob("runs/*.csv")) or [_table(source)]
-        here = pd.concat([read(path) for path in files], ignore_index=True)
+        here = pd.concat([_read(path) for path in files], ignore_index=True)
         if len(rows):
             again = pd.MultiIndex.from_frame(rows[RUN]).isin(pd.MultiIndex.from_frame(here[RUN]))
             replaced += len(rows.loc[again, RUN].drop_duplicates())
@@ -135,47 +155,28 @@ def combined(
     return rows, replaced
 
 
-def read_text(path: Path) -> pd.DataFrame:
-    """The columns of a file of results, compressed or not, that reports use, as text."""
+def _read(path: Path) -> pd.DataFrame:
+    """The rows of a file of results, compressed or not; NaN where it has no number."""
+    empty = {name: [""] for name, kind in TYPES.items() if kind is not str}
     try:
-        rows = pd.read_csv(path, dtype=str, keep_default_na=False, skip_blank_lines=False)
+        rows = pd.read_csv(path, dtype=dict(TYPES), keep_default_na=False, na_values=empty)
     except FileNotFoundError as error:
         raise FileError(
             f"{path} does not exist. Give the folder that `amortes bench run` wrote, or its "
             "results.csv."
         ) from error
     except (OSError, EOFError, zlib.error, ValueError) as error:
-        raise FileError(f"{path} is damaged: {error}.") from error
+        raise FileError(
+            f"{path} is damaged: {error}. Delete the line, or run again what wrote it."
+        ) from error
     if missing := [name for name in NEEDED if name not in rows]:
         raise FileError(
             f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(map(str, rows))}. "
             "Is it a results file of `amortes bench run`?"
         )
-    if rows.empty:
-        raise FileError(f"{path} has no results: there is nothing below its header.")
-    return rows[[name for name in (*NEEDED, *OPTIONAL) if name in rows]]
-
-
-def as_numbers(path: Path, rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """These columns of text as numbers, NaN where there is none; refuses other words."""
-    numbers = {name: pd.to_numeric(rows[name], errors="coerce") for name in columns}
-    for name, values in numbers.items():
-        wrong = values.isna() & ((rows[name] != "") | (name in WHOLE))
-        if wrong.any():
-            place = int(np.flatnonzero(wrong)[0])
-            raise FileError(
-                f"{path}, line {place + 2}: {name} is no number: {rows[name].iloc[place]!r}. "
-                "Delete the line, or run again what wrote it."
-            )
-    return rows.assign(**numbers)
-
-
-def _read_numbers(path: Path) -> pd.DataFrame:
-    rows = read_text(path)
-    rows = as_numbers(path, rows, [name for name in NUMBERS if name in rows])
     if rows[["value", "regret"]].isna().all(axis=None):
         raise FileError(f"{path} has no results: no row has a value or a regret.")
-    return rows
+    return rows[[name for name in TYPES if name in rows]]
 
 
 def _table(source: Path) -> Path:

@@ -21,11 +21,10 @@ from amortes.bench.report.names import (
 )
 from amortes.bench.report.parts import Drawing, Part, Study, Table, section, spread
 from amortes.bench.report.results import SECONDS, Results, in_order
-from amortes.bench.report.style import LIGHT, look, rows_of_dots, tidy
+from amortes.bench.report.style import LIGHT, look, tidy
 from amortes.bench.report.text import seconds, times
 
 STEP = ["problem", "seed", "iteration"]
-PARTS = ["fit", "search", "total"]
 
 
 def timed_rows(results: Results) -> pd.DataFrame:
@@ -46,14 +45,13 @@ def mean_times(rows: pd.DataFrame) -> pd.DataFrame:
 def speed_ups(rows: pd.DataFrame) -> pd.DataFrame:
     """Each panel and acquisition of ours against the GPs, and against MAP GP + LogEI.
 
-    Columns panel, ours, theirs, iteration (the last), factor, and fit, search and total of both,
-    with `_ours` and `_theirs`.
+    Columns panel, ours, theirs, iteration (the last), factor, and `total_ours`, `total_theirs`.
     """
-    sides = [f"{part}_{side}" for side in ("ours", "theirs") for part in PARTS]
+    sides = ["total_ours", "total_theirs"]
     found = []
     for panel, here in rows.groupby("panel", sort=False):
         there = here["method"].unique()
-        steps = {name: here.loc[here["method"] == name, [*STEP, *PARTS]] for name in there}
+        steps = {name: here.loc[here["method"] == name, [*STEP, "total"]] for name in there}
         for ours in [name for name in there if parse_method(name).is_ours]:
             rivals = [same_acquisition(there, ours, model) for model in ("fb", "map")]
             for theirs in dict.fromkeys([*rivals, "map-logei"]):
@@ -91,8 +89,6 @@ def runtime(study: Study) -> Iterator[Part]:
         title = "Speed-up: how many times faster ours suggests a point (fit + search)"
         wide = spread(ups.assign(pair=pairs), ["problem"], "pair", list(ups["up"]))
         yield Table("speed-up", title, wide)
-        title = "Seconds per iteration: ours, the rival's, and how many times faster ours is"
-        yield Table("runtime-table", title, _speed_table(ups))
     runs = results.runs.assign(threads=results.runs["threads"].replace("", "unknown"))
     methods = runs.groupby("threads")["method"].unique()
     if len(methods) == 1:
@@ -105,24 +101,14 @@ def runtime(study: Study) -> Iterator[Part]:
         )
 
 
-def _speed_table(ups: pd.DataFrame) -> pd.DataFrame:
-    cells = {
-        "problem": ups["problem"],
-        "acquisition": ups["ours"].map(lambda name: parse_method(name).short),
-        "rival": ups["theirs"].map(label_of),
-        "n up to": ups["iteration"].astype(str),
-    }
-    for side, whose in (("ours", "our"), ("theirs", "rival's")):
-        for part in PARTS:
-            cells[f"{whose} {part} (s)"] = ups[f"{part}_{side}"].map(seconds)
-    return pd.DataFrame(cells | {"speed-up": ups["up"]})
-
-
 def draw_runtime(found: pd.DataFrame) -> Figure:
     """Seconds from new data to a suggestion: a row per method, a dot per panel, on a log axis."""
     totals = found.groupby("method", sort=False)["total"]
     typical = totals.agg(lambda total: np.exp(np.log(total).mean())).sort_values(kind="stable")
-    figure, (ax,) = rows_of_dots([*map(label_of, typical.index)], width=9.0)
+    figure = Figure(figsize=(9.0, 0.32 * len(typical) + 1.3), layout="constrained")
+    ax = figure.subplots()
+    ax.set_yticks(range(len(typical)), [*map(label_of, typical.index)])
+    ax.set_ylim(len(typical) - 0.5, -0.5)
     for row, (method, mean) in enumerate(typical.items()):
         colour, total = look(str(method))["color"], totals.get_group(method)
         ax.plot(total, [row] * len(total), "o", color=colour, alpha=0.35, ms=5, mew=0)

@@ -54,7 +54,7 @@ def standings(study: Study, chosen: Sequence[str] | None = None) -> pd.DataFrame
     units of the metric, `error` its standard error, `clear` the |t| above which means count as
     different; the verdict is better, level or worse, or unknown with a single seed.
     """
-    found, published = [], study.published.curves
+    found, published = [], study.published
     if chosen is None:
         chosen = [name for name in study.results.methods if parse_method(name).is_ours]
     for problem in study.curves_of(*COMPARED)["panel"].unique():
@@ -95,7 +95,7 @@ def _independent(study: Study, problem: str, ours: str, theirs: str) -> list[Any
     """With all our seeds, at the last iteration that both curves have."""
     (a, b) = (
         curves[(curves["panel"] == problem) & (curves["method"] == method)].set_index("iteration")
-        for curves, method in ((study.curves, ours), (study.published.curves, theirs))
+        for curves, method in ((study.curves, ours), (study.published, theirs))
     )
     common = a.index.intersection(b.index)
     if common.empty:
@@ -118,6 +118,20 @@ def welch_freedom(errors: tuple[float, float], counts: tuple[float, float]) -> f
         return math.nan
     a, b = (error**2 for error in errors)
     return (a + b) ** 2 / (a**2 / (counts[0] - 1) + b**2 / (counts[1] - 1))
+
+
+def losses(found: pd.DataFrame) -> Iterator[str]:
+    """Sentences on the standings in which ours is worse."""
+    for one in records(found[found["verdict"] == "worse"]):
+        seeds = f" with the same {one.seeds:.0f} seeds" if one.model in HERE else ""
+        apart = "the same difference on each"
+        if one.error > 0:
+            apart = f"{-one.gain / one.error:.1f} standard errors, where {one.clear:.1f} would do"
+        yield (
+            f"{panel_label(one.problem)}: {label_of(one.ours)} reaches {one.our_mean:.2f}, "
+            f"{label_of(one.theirs)} {one.their_mean:.2f} after {one.iteration} observations"
+            f"{seeds} ({apart})."
+        )
 
 
 def tallies(study: Study) -> pd.DataFrame:

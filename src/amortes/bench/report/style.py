@@ -7,7 +7,6 @@ lines were measured here, dashed ones are published. Colours are after Okabe & I
 
 import io
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,17 +98,6 @@ def tidy(ax: Axes) -> None:
     ax.tick_params(length=3)
     for text in (ax.title, ax.xaxis.label, ax.yaxis.label):
         text.set(color=LIGHT["ink"], fontsize=9)
-
-
-def rows_of_dots(
-    labels: Sequence[str], columns: int = 1, width: float = 11.0
-) -> tuple[Figure, Sequence[Axes]]:
-    """Axes side by side that share labelled rows, from the top."""
-    figure = Figure(figsize=(width, 0.32 * len(labels) + 1.3), layout="constrained")
-    axes: Sequence[Axes] = figure.subplots(1, columns, sharey=True, squeeze=False)[0]
-    axes[0].set_yticks(range(len(labels)), labels)
-    axes[0].set_ylim(len(labels) - 0.5, -0.5)
-    return figure, axes
 
 
 def legend(figure: Figure, looks: dict[str, Look], columns: int = 4) -> None:

@@ -1,4 +1,4 @@
-"""Numbers as words of a report; light, as commands use it too."""
+"""Numbers as words of a report."""
 
 import math
 from collections.abc import Iterable
@@ -22,11 +22,6 @@ def seconds(value: float) -> str:
 def times(factor: float) -> str:
     """`3.1×`, `196×`: two significant digits, without exponents."""
     return f"{seconds(factor)}×" if not math.isnan(factor) else ""
-
-
-def counted(n: int, noun: str) -> str:
-    """`1 task`, `2 tasks`."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def span(numbers: Iterable[int]) -> str:

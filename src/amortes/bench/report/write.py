@@ -2,16 +2,13 @@
 
 import base64
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import jinja2
 import markupsafe
-import pandas as pd
 
-from amortes.bench.report.comparisons import ranks, wins
-from amortes.bench.report.coverage import coverage, missing
+from amortes.bench.report.coverage import coverage, missing, what_was_run
 from amortes.bench.report.curve_sections import accuracy, noise, real, regret, traces, weights
 from amortes.bench.report.families import families
 from amortes.bench.report.hpob import hpob
@@ -20,36 +17,29 @@ from amortes.bench.report.parts import Drawing, Part, Section, Study, Table
 from amortes.bench.report.published import SEEDS
 from amortes.bench.report.results import FLOOR
 from amortes.bench.report.runtime import runtime
-from amortes.bench.report.standings import RULE, standings, standings_section
+from amortes.bench.report.standings import RULE, losses, standings, standings_section
 from amortes.bench.report.style import COLOURS, inline_svg, save
-from amortes.bench.report.summary import headlines, losses, what_was_run
 from amortes.errors import ConfigError
 from amortes.files import write_text
 
 PAGE = "index.html"
 IN_ORDER = (
-    *(regret, accuracy, hpob, real, families, wins, ranks, standings_section, runtime),
+    *(families, regret, accuracy, hpob, real, standings_section, runtime),
     *(noise, weights, traces, coverage),
 )
 SECTIONS: dict[str, Section] = {section.name: section for section in IN_ORDER}
 
 
 def write_report(study: Study, folder: Path) -> list[Path]:
-    """Write everything, and remove what only an older report has; returns what was written.
+    """Write everything; returns what was written.
 
     index.html, figures/*.png and *.svg, data/*.csv (what figures show), tables/*.md.
     """
     contents = {section: list(section.make(study)) for section in SECTIONS.values()}
-    cells = pd.DataFrame(headlines(study), columns=["number", "meaning"])
-    summary = Table("summary", what_was_run(study), cells)
     parts = [part for found in contents.values() for part in found if not isinstance(part, str)]
     page = folder / PAGE
-    if page.is_file():
-        older = re.search(r'<meta name="parts" content="([^"]*)">', page.read_text("utf-8"))
-        for name in {*(older[1].split() if older else ())} - {part.name for part in parts}:
-            _remove(folder, name)
-    write_text(page, render(study, summary, contents))
-    return [page, *(path for part in (summary, *parts) for path in _write(part, folder))]
+    write_text(page, render(study, contents))
+    return [page, *(path for part in parts for path in _write(part, folder))]
 
 
 def write_section(study: Study, folder: Path, name: str) -> list[Path]:
@@ -75,7 +65,7 @@ def write_figure(study: Study, folder: Path, name: str) -> list[Path]:
     raise ConfigError(f"These results have no figure {name!r}; they have {', '.join(names)}.")
 
 
-def render(study: Study, summary: Table, contents: Mapping[Section, Sequence[Part]]) -> str:
+def render(study: Study, contents: Mapping[Section, Sequence[Part]]) -> str:
     """The page: one file that needs no other, light and dark."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("amortes.bench.report"),
@@ -89,11 +79,10 @@ def render(study: Study, summary: Table, contents: Mapping[Section, Sequence[Par
     runs = study.results.runs[["problem", "method", "seed", "iteration", "value", "regret"]]
     runs = runs.rename(columns={"iteration": "observations"})
     return environment.get_template("page.html").render(
-        summary=summary,
+        summary=what_was_run(study),
         compared=(found["verdict"] != "unknown").sum(),
         worse=list(losses(found)),
         contents={section: parts for section, parts in contents.items() if not _empty(parts)},
-        names=[p.name for parts in contents.values() for p in parts if not isinstance(p, str)],
         gaps=[
             f"No section “{section.title}”: {' '.join(map(str, parts))}"
             for section, parts in contents.items()
@@ -143,9 +132,3 @@ def _write(part: Drawing | Table, folder: Path) -> list[Path]:
     data = folder / "data" / f"{part.name}.csv"
     write_text(data, part.csv())
     return [*save(part.figure, part.svg, folder / "figures", part.name), data]
-
-
-def _remove(folder: Path, name: str) -> None:
-    """Remove all files that a figure or a table of this name may have."""
-    for place in ("figures/*.png", "figures/*.svg", "data/*.csv", "tables/*.md"):
-        (folder / place.replace("*", name)).unlink(missing_ok=True)

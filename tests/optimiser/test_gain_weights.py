@@ -7,13 +7,13 @@ from torch import Tensor
 from amortes.errors import DataError
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import Float, Int, Space
-from amortes.optimiser.trials import Ledger, Outcome
-from amortes.optimiser.weights import (
+from amortes.optimiser.gain_weights import (
     known_cost_weight,
     learned_cost_weight,
     success_weight,
     weigh,
 )
+from amortes.optimiser.trials import Ledger, Outcome
 
 SPACE = Space({"x": Float(0, 1), "n": Int(1, 4)})
 
