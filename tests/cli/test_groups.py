@@ -19,3 +19,12 @@ def test_help_teaches_with_examples(group: click.Group, command: list[str]) -> N
     assert result.exit_code == 0
     assert "Example" in result.stdout
     assert f"amortes {group.name}" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"), [("rnu", "Did you mean 'run'?"), ("zzz", "No such command 'zzz'.\n")]
+)
+def test_misspelled_commands_get_a_hint(typed: str, hint: str) -> None:
+    result = CliRunner().invoke(groups.bench, [typed])
+    assert result.exit_code == 2
+    assert hint in result.stderr

@@ -93,23 +93,16 @@ class Units:
 
     def to_user(self, z: Predictive) -> Predictive:
         """The distribution of y given that of z."""
-        return self._transformed(z, self.sign)
-
-    def to_utility(self, z: Predictive) -> Predictive:
-        """The distribution of y, or of -y when the user minimises: bigger is better."""
-        return self._transformed(z, 1.0)
-
-    def _standard(self, y: Tensor) -> Tensor:
-        return (self.sign * y - self.centre) / self.scale
-
-    def _transformed(self, z: Predictive, sign: float) -> Predictive:
         v = z.affine(*(torch.tensor(c, dtype=torch.float64) for c in (self.sd, self.mean)))
-        scale, shift = sign * self.scale, sign * self.centre
+        scale, shift = self.sign * self.scale, self.sign * self.centre
         if self.power == 1.0 or not isinstance(v, GaussianMixture):
             return v.affine(*(torch.tensor(c, dtype=torch.float64) for c in (scale, shift)))
         return PowerTransformed(
             v, self.power, low=self.low, high=self.high, scale=scale, shift=shift
         )
+
+    def _standard(self, y: Tensor) -> Tensor:
+        return (self.sign * y - self.centre) / self.scale
 
 
 def _bulk(u: Tensor) -> tuple[float, float]:

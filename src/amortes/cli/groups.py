@@ -3,6 +3,7 @@
 Commands are imported when they are called: `--help` and shell completion do not wait for torch.
 """
 
+import difflib
 import importlib
 from collections.abc import Mapping
 from typing import Any
@@ -32,6 +33,18 @@ class LazyGroup(click.Group):
         command = getattr(importlib.import_module(f"amortes.cli.{module}"), attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with a hint if the name is nearly that of a command."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            close = difflib.get_close_matches(args[0], self.lazy, n=1)
+            if close and "Did you mean" not in error.message:
+                error.message += f" Did you mean {close[0]!r}?"
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the subcommands without importing them."""

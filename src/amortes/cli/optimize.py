@@ -177,10 +177,13 @@ def optimize(
             if not as_json:
                 _say(f"Wrote {files.plot} and {files.csv}")
     if stop.requested:
-        ERR.print(
-            f"Stopped with {counted(stopped, 'trial')} running, which the same command evaluates "
-            f"again."
-        )
+        if stopped:
+            ERR.print(
+                f"Stopped with {counted(stopped, 'trial')} running, which the same command "
+                f"evaluates again."
+            )
+        else:
+            ERR.print("Stopped. The same command goes on.")
         raise KeyboardInterrupt
     if not any(trial.status == "done" for trial in run.own):
         raise click.exceptions.Exit(EXIT_FAILED_CHECK)

@@ -41,6 +41,8 @@ class Network(nn.Module, ABC, Generic[State]):
     """A base network (predictions) and an alpha network (gains) behind one interface."""
 
     prior: GPPrior
+    any_size: bool = False
+    """Whether predictions are computed for any number of points, rather than learned for some."""
     trained_points: int | None = None
     """Most points per dataset in training; None if untrained."""
     inference_dtype: torch.dtype = torch.float32

@@ -149,7 +149,7 @@ def load_network(path: AnyPath) -> tuple[Network[Any], Card]:
         ) from error
     _require_fit(network, tensors, f"{path} does not fit its own card")
     network.load_state_dict(tensors)
-    network.trained_points = points
+    network.trained_points = None if network.any_size else points
     return network.to(network.inference_dtype).requires_grad_(False).eval(), card
 
 

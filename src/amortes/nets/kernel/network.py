@@ -70,6 +70,7 @@ class KernelNetwork(Network[KernelState]):
 
     cpu_only = True
     has_evidence = True
+    any_size = True
     learned_gains = False
 
     def __init__(self, config: KernelConfig, prior: GPPrior) -> None:
