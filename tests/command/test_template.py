@@ -86,7 +86,7 @@ def test_mistakes_are_found_before_anything_runs() -> None:
 def test_a_quoted_command_is_noticed() -> None:
     with pytest.raises(ConfigError, match="leave out the quotes"):
         Template(["./train.sh {lr} {act}"], SPACE)
-    with pytest.raises(ConfigError, match="without quotes around all"):
+    with pytest.raises(ConfigError, match="leave out the quotes"):
         Template(["./train.sh {lr} {act}" + " --more" * 1000], SPACE)
 
 

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.special import erfcx, ndtr
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -143,13 +142,14 @@ def _log_h(u: Array) -> tuple[Array, Array, Array]:
     """
     body = np.maximum(u, TAIL)
     density = np.exp(-0.5 * np.square(body)) / math.sqrt(2.0 * math.pi)
-    chance = ndtr(body)
+    chance = torch.special.ndtr(torch.from_numpy(body)).numpy()
     h = density + body * chance
     log_h, by_density, by_chance = np.log(h), density / h, chance / h
     tail = u < TAIL
     if tail.any():
         v = u[tail]
-        mills = math.sqrt(0.5 * math.pi) * erfcx(-math.sqrt(0.5) * v)
+        erfcx = torch.special.erfcx(torch.from_numpy(-math.sqrt(0.5) * v)).numpy()
+        mills = math.sqrt(0.5 * math.pi) * erfcx
         per_square = 1.0 / np.square(v)
         rest = np.where(v < FAR_TAIL, per_square * (1.0 - 3.0 * per_square), 1.0 + v * mills)
         log_h[tail] = -0.5 * np.square(v) - 0.5 * math.log(2.0 * math.pi) + np.log(rest)

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
@@ -227,7 +226,7 @@ def _weigh(
     inferred = Inferred(
         Particles(hyper, log_weights, log_evidence), chosen, torch.from_numpy(choice)
     )
-    return inferred, logsumexp(log_ratio.reshape(b, M * c, -1), axis=1)
+    return inferred, _log_sum_exp(log_ratio.reshape(b, M * c, -1))
 
 
 class _Screen(NamedTuple):
@@ -339,7 +338,14 @@ def _candidates(climb: _Climb, config: ParticleConfig) -> tuple[Array, Array, Ar
     densities.append(log_det[..., None] - 0.5 * np.square(whitened).sum(-1))
     shares = np.array([*counts, *(group.shape[1] for group in groups)]) / z.shape[1]
     mixture = np.concatenate(densities, axis=1) + np.log(np.maximum(shares, 1e-300))[:, None]
-    return z, root, logsumexp(mixture, axis=1)
+    return z, root, _log_sum_exp(mixture)
+
+
+def _log_sum_exp(terms: Array) -> Array:
+    """log of the sum of e^terms over the second dimension."""
+    top = terms.max(1)
+    total: Array = top + np.log(np.exp(terms - top[:, None]).sum(1))
+    return total
 
 
 def _starts(posterior: HyperPosterior) -> Array:

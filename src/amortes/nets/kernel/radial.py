@@ -6,7 +6,6 @@ take in PyTorch (docs/log.md, 2026-11-18); tests compare the two.
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from amortes.prior.gp import Kernel
 from amortes.prior.warp import LAST, SOFTNESS
@@ -67,6 +66,11 @@ def value_and_slopes(
     slope *= roughness
     slope += smooth
     return smooth + roughness * value, slope, value
+
+
+def expit(x: Array) -> Array:
+    """1 / (1 + e^-x), which nowhere overflows. (SciPy's takes a while to import.)"""
+    return 0.5 + 0.5 * np.tanh(0.5 * x)
 
 
 def log_odds(X: Array) -> Array:
