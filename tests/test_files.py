@@ -65,7 +65,7 @@ def test_what_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
 def test_names_that_are_too_long(tmp_path: Path) -> None:
     place = tmp_path / ("a" * 5000)
     assert not exists(place)
-    with pytest.raises(FileError, match="cannot write .*: File name too long"):
+    with pytest.raises(FileError, match=r"cannot write .*: File name too long"):
         locked(place, "x").__enter__()
 
 

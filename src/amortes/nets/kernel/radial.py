@@ -69,7 +69,7 @@ def value_and_slopes(
 
 
 def expit(x: Array) -> Array:
-    """1 / (1 + e^-x), which nowhere overflows. (SciPy's takes a while to import.)"""
+    """1 / (1 + e^-x), which nowhere overflows; SciPy's takes a while to import."""
     return 0.5 + 0.5 * np.tanh(0.5 * x)
 
 
