@@ -7,6 +7,7 @@ import signal
 import threading
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -509,3 +510,15 @@ def test_what_is_logged(network: KernelNetwork, caplog: pytest.LogCaptureFixture
 def test_logs_are_quiet_unless_wanted() -> None:
     handlers = logging.getLogger("amortes").handlers
     assert any(isinstance(handler, logging.NullHandler) for handler in handlers)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_programs_that_raise_floating_point_errors(noise: float) -> None:
+    opt = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, seed=0)
+    rng = np.random.default_rng(0)
+    with np.errstate(all="raise"):
+        for _ in range(22):  # with noise, past the change to entropy search
+            trial = opt.ask()
+            value = (trial.config["x"] - 0.3) ** 2 + trial.config["y"]
+            opt.tell(trial, value + noise * rng.standard_normal())
+        assert math.isfinite(opt.predict(opt.recommend().config).mean)

@@ -32,6 +32,8 @@ from amortes.nets.kernel.radial import Array
 
 PullBack = Callable[[Array, Array], Array]
 """Derivatives by mean and variance, `b x k x q` each -> those by the queries, `b x q x d`."""
+# Exponentials may underflow, whatever a program has made of that by `np.seterr`.
+QUIET = np.errstate(all="ignore")
 # Where formulas of log h change: the first loses digits below, the second a third of them at -1e5.
 TAIL, FAR_TAIL = -1.0, -1e3
 
@@ -103,18 +105,21 @@ class Improvement:
 
 class _Moments(torch.autograd.Function):
     @staticmethod
+    @QUIET
     def forward(ctx: Any, Xq: Tensor, over: Improvement) -> tuple[Tensor, Tensor]:
         mean, variance, ctx.pull_back = over.forward(Xq.detach().numpy())
         return torch.from_numpy(mean), torch.from_numpy(variance)
 
     @staticmethod
     @once_differentiable
+    @QUIET
     def backward(ctx: Any, by_mean: Tensor, by_variance: Tensor) -> tuple[Tensor, None]:
         return torch.from_numpy(ctx.pull_back(by_mean.numpy(), by_variance.numpy())), None
 
 
 class _LogExpected(torch.autograd.Function):
     @staticmethod
+    @QUIET
     def forward(ctx: Any, Xq: Tensor, over: Improvement) -> Tensor:
         mean, variance, ctx.pull_back = over.forward(Xq.detach().numpy())
         sd = np.sqrt(variance)
@@ -129,6 +134,7 @@ class _LogExpected(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
+    @QUIET
     def backward(ctx: Any, by_value: Tensor) -> tuple[Tensor, None]:
         by_each = by_value.numpy()[:, None]
         by_mean, by_variance = ctx.slopes
