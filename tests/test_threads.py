@@ -6,7 +6,6 @@ from threading import Event
 
 import pytest
 import torch
-from threadpoolctl import threadpool_info, threadpool_limits  # type: ignore[import-untyped]
 
 from amortes import threads
 from amortes.threads import single_thread, use_threads
@@ -119,27 +118,3 @@ def test_blocks_of_other_threads_end_with_a_fork() -> None:
         _, status = os.waitpid(child, 0)
         leave.set()
     assert os.waitstatus_to_exitcode(status) == 1
-
-
-def test_linear_algebra_of_numpy_has_one_thread_too() -> None:
-    def numbers() -> set[int]:
-        found = (info for info in threadpool_info() if "numpy" in info["filepath"])
-        return {info["num_threads"] for info in found if info["user_api"] == "blas"}
-
-    entered, leave, seen = Event(), Event(), []
-
-    def long_block() -> None:
-        with single_thread():
-            entered.set()
-            leave.wait(60)
-
-    with threadpool_limits(2, user_api="blas"):
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(long_block)
-            entered.wait(60)
-            with single_thread():
-                seen.append(numbers())
-            seen.append(numbers())  # the other block is still open
-            leave.set()
-        seen.append(numbers())
-    assert seen == [{1}, {1}, {2}]

@@ -7,12 +7,11 @@ than ten times slower (docs/log.md).
 PyTorch keeps the number for each Python thread, and once more for threads that have not used it
 yet: a thread whose first look at PyTorch falls into another one's block would stay with one. So a
 block that begins while others are open, in a thread with one, gives back what the first of them
-found; unless that one was chosen, by `use_threads`. `threadpoolctl` leaves PyTorch's number as it
-is; it limits the linear algebra of NumPy, whose number is that of the whole process.
+found; unless that one was chosen, by `use_threads`. (`threadpoolctl` leaves
+PyTorch's number as it is.)
 """
 
 import contextlib
-import functools
 import os
 import threading
 import weakref
@@ -20,12 +19,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 _lock = threading.Lock()
 _open = 0  # blocks, of all threads
 _usual = 1  # number of threads before the first of them began
-_limit: Any = None  # of NumPy, while there are any; it knows what was before
 _mine = threading.local()
 _owners: "weakref.WeakSet[Any]" = weakref.WeakSet()  # of locks
 
@@ -33,7 +30,7 @@ _owners: "weakref.WeakSet[Any]" = weakref.WeakSet()  # of locks
 @contextlib.contextmanager
 def single_thread() -> Iterator[None]:
     """Run the block with one intra-op thread: sums are then taken in the same order everywhere."""
-    global _open, _usual, _limit
+    global _open, _usual
     if getattr(_mine, "inside", False):
         yield
         return
@@ -41,7 +38,6 @@ def single_thread() -> Iterator[None]:
         before = torch.get_num_threads()
         if _open == 0:
             _usual = before
-            _limit = _libraries().limit(limits=1, user_api="blas")
         elif before == 1 and not getattr(_mine, "chosen", False):
             before = _usual
         _open += 1
@@ -54,15 +50,6 @@ def single_thread() -> Iterator[None]:
         with _lock:
             _open -= 1
             torch.set_num_threads(before)
-            if _open == 0:
-                _limit.restore_original_limits()
-
-
-@functools.cache
-def _libraries() -> Any:
-    import numpy  # noqa: F401, ICN001 its library has to be there to be found
-
-    return ThreadpoolController()
 
 
 def use_threads(count: int) -> None:
