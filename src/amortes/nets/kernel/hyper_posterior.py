@@ -132,10 +132,8 @@ class HyperPosterior:
         noise_factor = 2.0 * prior.noise_sd.scale * noise  # b
         by_noise = noise_factor * np.trace(excess, axis1=1, axis2=2)
         by_matrix = [f * (M * excess).sum((1, 2)) for f, M in zip(factors, matrices, strict=True)]
-        gradient = self._ordered(_pair_sums(slope * excess, V, B)[:, None], by_matrix, by_noise)[
-            :, 0
-        ]
-        gradient = 0.5 * gradient - z
+        by_pairs = _pair_sums(slope * excess, V, B)[:, None]
+        gradient = 0.5 * self._ordered(by_pairs, by_matrix, by_noise)[:, 0] - z
         if self.n > MANY:
             dCa = self._ordered(
                 _pair_products(slope, V, B, a),

@@ -3,14 +3,15 @@
 1. *Screen.* The log posterior, L(z) of `hyper_posterior`, is computed at points of the Gaussian
    that a trained network proposes (`encoder`), at some of the prior, and at two fixed points: a few
    results are often explained by a smooth function with much noise, and as well by a rough one with
-   little. If there are several ways to see the results (powers of them), this decides which:
-   one factorisation of a covariance serves all.
-2. *Climb* (`modes`) from the best of these points and from the fixed ones.
+   little. If there are several ways to see the results (powers of them), this decides which to
+   begin with: one factorisation of a covariance serves all.
+2. *Climb* (`modes`) from the best of these points and from the fixed ones, for all models of the
+   prior in one batch.
 3. *Weigh.* Around the modes fixed quasi-random normal points are sent through F^(-1/2), F being
    the information, slightly inflated. With the points of the prior, which for tiny datasets are
    better than any approximation around a mode, and of the encoder they are candidates, weighted by
    posterior over proposal density, that of the whole mixture, and thinned to as many particles as
-   are wanted.
+   are wanted. If they find other results of those alternatives likelier, climbs go on for these.
 
 No Markov chain, no random numbers: milliseconds.
 """
