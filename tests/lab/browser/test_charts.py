@@ -33,15 +33,20 @@ def test_charts_follow_which_parameters_matter(page: Page, lab: Lab) -> None:
     expect(page.locator(".message.wrong")).to_have_count(0)
 
 
+def show_three_results(page: Page, lab: Lab, opt: Optimizer) -> None:
+    """Open the page of a run with three results, and wait for its last chart."""
+    for value in (3.0, 1.0, 2.0):
+        opt.tell(opt.ask(), value)
+    opt.save(lab.folder / "three.json")
+    enter(page, lab)
+    page.goto(f"{lab.origin}/studies/three.json")
+    expect(page.locator("#contour-gain .main-svg").first).to_be_visible()
+
+
 def test_choices_may_be_numbers(page: Page, lab: Lab) -> None:
     kinds = {"heat": Categorical([200, 100]), "shape": Categorical([[1, 2], {"a": 1}])}
     opt = Optimizer({"size": Ordinal([16, 32, 64]), **kinds})
-    for value in (3.0, 1.0, 2.0):
-        opt.tell(opt.ask(), value)
-    opt.save(lab.folder / "sizes.json")
-    enter(page, lab)
-    page.goto(f"{lab.origin}/studies/sizes.json")
-    expect(page.locator("#contour-gain .main-svg").first).to_be_visible()
+    show_three_results(page, lab, opt)
     shown = (["16", "32", "64"], ["200", "100"], ["[1,2]", '{"a":1}'])
     for chart, choices in zip(("slice-0", "slice-1", "slice-2"), shown, strict=True):
         low, high = page.evaluate(f"document.getElementById('{chart}').layout.xaxis.range")
@@ -67,12 +72,7 @@ def test_long_names_leave_room_for_the_chart(page: Page, lab: Lab) -> None:
     choices = [f"which-of-the-many-programs-{i:02d}" for i in range(12)]
     long = "the_number_of_all_the_things_that_can_be_counted"
     opt = Optimizer({"program": Categorical(choices), long: Float(0, 1)})
-    for value in (3.0, 1.0, 2.0):
-        opt.tell(opt.ask(), value)
-    opt.save(lab.folder / "long.json")
-    enter(page, lab)
-    page.goto(f"{lab.origin}/studies/long.json")
-    expect(page.locator("#contour-gain .main-svg").first).to_be_visible()
+    show_three_results(page, lab, opt)
     ticks = page.locator("#slice-0 .xtick").all_text_contents()
     assert len(set(ticks)) == 12
     assert ticks[3] == "which-…ms-03"

@@ -1,4 +1,5 @@
 import dataclasses
+from typing import Any
 
 import pytest
 import torch
@@ -8,11 +9,12 @@ from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint
 from amortes.nets.kernel import KernelConfig, KernelNetwork
 from amortes.nets.kernel import network as module
-from amortes.nets.kernel.network import KernelState
+from amortes.nets.kernel.encoder import propose
+from amortes.nets.kernel.network import WORTH_ASKING, KernelState
 from amortes.nets.kernel.particles import ParticleConfig
 from amortes.nets.kernel.representers import RepresenterConfig
 from amortes.prior.gp import PRIORS, GPPrior
-from amortes.prior.tasks import TaskBatch
+from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from amortes.training.batches import take_rows
 
 REAL = dataclasses.replace(PRIORS["real"], max_dim=20)
@@ -44,7 +46,10 @@ def test_predictions_are_mixtures_over_particles(
     assert torch.allclose(network.observed_mean(state), observed, atol=1e-7)
 
 
-def test_an_encoder_changes_where_to_look_not_what_is_found(task: TaskBatch) -> None:
+def test_an_encoder_changes_where_to_look_not_what_is_found(
+    monkeypatch: pytest.MonkeyPatch, task: TaskBatch
+) -> None:
+    monkeypatch.setattr(module, "WORTH_ASKING", 1)
     prior = PRIORS["real"]
     many = ParticleConfig(count=256)
     with torch.random.fork_rng():
@@ -54,7 +59,25 @@ def test_an_encoder_changes_where_to_look_not_what_is_found(task: TaskBatch) -> 
     a, b = (n.predict(n.condition(task.X, task.y), task.Xq) for n in (guessing, plain))
     assert ((a.mean - b.mean).abs() < 0.15 * b.sd).all()
     assert ((a.sd / b.sd).log().abs() < 0.15).all()
+    assert not torch.equal(a.means, b.means)  # it was asked
     assert not any(True for _ in plain.parameters())
+
+
+@pytest.mark.parametrize("n", [WORTH_ASKING - 1, WORTH_ASKING])
+def test_the_encoder_is_asked_from_enough_points_on(
+    monkeypatch: pytest.MonkeyPatch, n: int
+) -> None:
+    prior = PRIORS["real"]
+    asked, real = [], propose
+
+    def counted(*args: Any) -> Any:
+        asked.append(args)
+        return real(*args)
+
+    monkeypatch.setattr(module, "propose", counted)
+    task = TaskStream(prior, 5, TaskConfig(batch_size=1, num_queries=1)).batch_of(0, 2, n)
+    KernelNetwork(KernelConfig(), prior).eval().condition(task.X, task.y)
+    assert len(asked) == (n >= WORTH_ASKING)
 
 
 def test_what_it_knows_beyond_predictions(network: KernelNetwork, task: TaskBatch) -> None:

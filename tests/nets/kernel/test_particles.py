@@ -12,6 +12,7 @@ from amortes.nets.kernel import particles
 from amortes.nets.kernel.encoder import standardised
 from amortes.nets.kernel.hyper_posterior import HyperPosterior, observed_covariance
 from amortes.nets.kernel.modes import find_modes
+from amortes.nets.kernel.numpy_kernels import Array
 from amortes.nets.kernel.particles import (
     Inferred,
     ParticleConfig,
@@ -20,7 +21,6 @@ from amortes.nets.kernel.particles import (
     normal_points,
     thin,
 )
-from amortes.nets.kernel.radial import Array
 from amortes.prior.gp import PRIORS, Marginal
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from amortes.random import generator

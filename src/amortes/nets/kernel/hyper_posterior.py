@@ -16,7 +16,7 @@ With scaled coordinates v = w(x) / l and the radial slope g of the kernel,
 
 so that sums over all pairs of points are products of one n x n matrix with a few columns.
 
-In NumPy (`radial` says why); factorisations, which are as fast there, are PyTorch's.
+In NumPy (`numpy_kernels` says why); factorisations, which are as fast there, are PyTorch's.
 
 Shapes: b datasets, n observations, d dimensions, p coordinates of z.
 """
@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from amortes import linalg
-from amortes.nets.kernel import radial
-from amortes.nets.kernel.radial import Array
+from amortes.nets.kernel import numpy_kernels
+from amortes.nets.kernel.numpy_kernels import Array
 from amortes.prior.gp import GPPrior, Hyperparameters, Marginal
 from amortes.prior.kernels import correlation, scaled, square_distance
 
@@ -61,7 +61,7 @@ class HyperPosterior:
         self.active = np.ones((self.b, self.p))
         if prior.warped:
             self.active[~self.warped, self.d + 2 : 3 * self.d + 2] = 0.0
-            self._log_odds = radial.log_odds(X)
+            self._log_odds = numpy_kernels.log_odds(X)
 
     def rows(self, index: NDArray[np.intp]) -> "HyperPosterior":
         """That of some of the datasets."""
@@ -107,10 +107,10 @@ class HyperPosterior:
         """L, its gradient, and the Fisher matrix or average information at z, `b x p`."""
         prior, d = self.prior, self.d
         V, B = self._scaled_with_slopes(z)  # b x n x d, b x n x (d or 3 d)
-        r2 = radial.square_distance(V, V)
+        r2 = numpy_kernels.square_distance(V, V)
         output_variance = self._value(prior.output_variance, z[:, d])[:, None, None]
         rough = self._roughness(z)
-        value, slope, change = radial.value_and_slopes(prior.kernel, r2, rough)
+        value, slope, change = numpy_kernels.value_and_slopes(prior.kernel, r2, rough)
         signal, slope = output_variance * value, output_variance * slope
         noise = self._noise(z)
         L = _cholesky(_observed(prior, noise, signal.copy()))
@@ -217,18 +217,18 @@ class HyperPosterior:
         if self.prior.warped:
             U = self._warp(z).values(self._log_odds[:, None])
         V = U / lengths[..., None, :]
-        r2 = radial.square_distance(V, V)
-        K = radial.correlation(self.prior.kernel, r2, self._roughness(z))
+        r2 = numpy_kernels.square_distance(V, V)
+        K = numpy_kernels.correlation(self.prior.kernel, r2, self._roughness(z))
         K *= self._value(self.prior.output_variance, z[..., d])[..., None, None]
         return K
 
-    def _warp(self, z: Array) -> radial.Warp:
+    def _warp(self, z: Array) -> numpy_kernels.Warp:
         """The warps at z, `b x ... x p`; the identity where there is none."""
         d, prior = self.d, self.prior
         shape = self._value(prior.warp_shape, z[..., d + 2 : 2 * d + 2])
         shift = self._value(prior.warp_shift, z[..., 2 * d + 2 : 3 * d + 2])
         used = self.warped.astype(np.float64).reshape(self.b, *[1] * z.ndim)
-        return radial.Warp(used * np.stack([shape, shift], axis=-2))
+        return numpy_kernels.Warp(used * np.stack([shape, shift], axis=-2))
 
     def _scaled_with_slopes(self, z: Array) -> tuple[Array, Array]:
         """Scaled points V at z, `b x p`: `b x n x d`; with minus their slopes by warps behind, too.

@@ -12,7 +12,7 @@ dk_i / dq = -s_i (q - v_i) with the radial slope s, so a gradient takes two prod
 The expected improvement under a mixture of particles is sum_j w_j s_j h(m_j / s_j) with h(u) =
 φ(u) + u Φ(u); its logarithm does not underflow (Ament et al., Unexpected Improvements to Expected
 Improvement for Bayesian Optimization, NeurIPS 2023). A search asks for some ten gradients, so that
-this is in NumPy (`radial` says why).
+this is in NumPy (`numpy_kernels` says why).
 
 Shapes: b datasets, k particles, n observations, q queries, d dimensions.
 """
@@ -26,9 +26,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from amortes.nets.kernel import radial
+from amortes.nets.kernel import numpy_kernels
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned
-from amortes.nets.kernel.radial import Array
+from amortes.nets.kernel.numpy_kernels import Array
 
 PullBack = Callable[[Array, Array], Array]
 """Derivatives by mean and variance, `b x k x q` each -> those by the queries, `b x q x d`."""
@@ -46,7 +46,7 @@ class Improvement:
         self.kernel, self.mean_variance = conditioned.prior.kernel, conditioned.prior.mean.scale**2
         self.log_weights = conditioned.particles.log_weights.numpy()[..., None]  # b x k x 1
         self.lengthscale = hyper.lengthscale.numpy()[:, :, None]  # b x k x 1 x d
-        self.warp = None if hyper.warp is None else radial.Warp(hyper.warp.numpy())
+        self.warp = None if hyper.warp is None else numpy_kernels.Warp(hyper.warp.numpy())
         rough = conditioned.roughness
         self.roughness = 0.0 if rough is None else rough.numpy()
         self.signal = conditioned.signal.numpy()  # b x k x 1 x 1
@@ -76,8 +76,8 @@ class Improvement:
         else:
             U, slope_of_warp = self.warp.values_and_slopes(X[:, None])
             V, stretch = U / self.lengthscale, slope_of_warp / self.lengthscale
-        r2 = radial.square_distance(self.known, V)
-        value, slope, _ = radial.value_and_slopes(self.kernel, r2, self.roughness)
+        r2 = numpy_kernels.square_distance(self.known, V)
+        value, slope, _ = numpy_kernels.value_and_slopes(self.kernel, r2, self.roughness)
         K = self.signal * value  # not in place: the slope may be the same array
         K += self.mean_variance  # b x k x (n + 1) x q
         k, k_x = K[..., :-1, :], K[..., -1, :]

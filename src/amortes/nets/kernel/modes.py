@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from amortes.nets.kernel.hyper_posterior import HyperPosterior
-from amortes.nets.kernel.radial import Array
+from amortes.nets.kernel.numpy_kernels import Array
 
 # Norm of the gradient of the log posterior that is too much for a mode (docs/log.md, 2026-11-17).
 STEEP = 1.0

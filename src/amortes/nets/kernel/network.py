@@ -5,7 +5,7 @@ particles     hyperparameter posterior, of which `hyper_posterior` has the densi
 large         the same for datasets of many points
 conditioning  exact posterior per particle
 improvement   how much better a query may be than the best point
-radial        kernels and warps in NumPy, for the hot loops
+numpy_kernels kernels and warps in NumPy, for the hot loops
 representers  representer points, Thompson draws of the optimum among them
 optimum       the posterior given x*, or x* and f*, in closed form
 max_value     the posterior given f*

@@ -32,7 +32,7 @@ from amortes.errors import ConfigError, require_least
 from amortes.nets.kernel.encoder import to_posterior_order
 from amortes.nets.kernel.hyper_posterior import HyperPosterior, hyperparameters
 from amortes.nets.kernel.modes import NEGLIGIBLE, find_modes
-from amortes.nets.kernel.radial import Array
+from amortes.nets.kernel.numpy_kernels import Array
 from amortes.prior.gp import GPPrior, Hyperparameters
 
 # Where climbs begin: z of all lengthscales, of the noise, and of the roughness; the rest at 0.

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from amortes.nets.kernel import radial
+from amortes.nets.kernel import numpy_kernels
 from amortes.prior import kernels, warp
 from amortes.prior.gp import KERNELS, Kernel
 from amortes.random import generator
@@ -13,12 +13,14 @@ def test_kernels_are_those_of_the_prior(kernel: Kernel) -> None:
     V1, V2 = (torch.rand(3, n, 2, generator=generator(n), dtype=torch.float64) for n in (4, 5))
     rough = torch.tensor([0.0, 0.3, 1.0], dtype=torch.float64)[:, None, None]
     r2 = kernels.square_distance(V1, V2)
-    np.testing.assert_allclose(radial.square_distance(V1.numpy(), V2.numpy()), r2, atol=1e-14)
-    value, slope, by_roughness = radial.value_and_slopes(kernel, r2.numpy(), rough.numpy())
+    np.testing.assert_allclose(
+        numpy_kernels.square_distance(V1.numpy(), V2.numpy()), r2, atol=1e-14
+    )
+    value, slope, by_roughness = numpy_kernels.value_and_slopes(kernel, r2.numpy(), rough.numpy())
     np.testing.assert_allclose(value, kernels.correlation(kernel, r2, rough))
     np.testing.assert_allclose(slope, kernels.radial_slope(kernel, r2, rough))
     np.testing.assert_allclose(
-        radial.correlation(kernel, r2.clone().numpy(), rough.numpy()), value, atol=1e-15
+        numpy_kernels.correlation(kernel, r2.clone().numpy(), rough.numpy()), value, atol=1e-15
     )
     assert (by_roughness is None) == (kernel != "mixed")
     if by_roughness is not None:
@@ -30,7 +32,7 @@ def test_warps_are_those_of_the_prior() -> None:
     parameters = torch.randn(3, 2, 2, generator=generator(0), dtype=torch.float64)
     X = torch.rand(3, 6, 2, generator=generator(1), dtype=torch.float64)
     X[:, 0], X[:, 1] = 0.0, 1.0
-    ours, L = radial.Warp(parameters.numpy()), radial.log_odds(X.numpy())
+    ours, L = numpy_kernels.Warp(parameters.numpy()), numpy_kernels.log_odds(X.numpy())
     U, by_shape, by_shift = warp.parameter_slopes(X, parameters)
     np.testing.assert_allclose(ours.values(L), U, atol=1e-14)
     for mine, theirs in zip(ours.parameter_slopes(L), (U, by_shape, by_shift), strict=True):
