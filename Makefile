@@ -14,7 +14,7 @@ REPORT := index.html $(TABLES:%=tables/%.md) \
 # The tests for editing: the core, without figures, whole runs and other programs.
 QUICK := tests/prior tests/nets tests/acquisition tests/optimiser \
 	tests/test_layers.py tests/test_errors.py tests/test_files.py tests/test_linalg.py \
-	tests/test_numbers.py tests/test_random.py tests/test_device.py
+	tests/test_numbers.py tests/test_random.py tests/test_threads.py
 NOT_QUICK := tests/optimiser/plots tests/optimiser/test_runs.py tests/optimiser/test_notebook.py
 
 .PHONY: demo quick test test-slow fuzz wheel study docs lint types check clean

@@ -3,6 +3,7 @@ import torch
 
 from amortes import linalg
 from amortes.errors import DataError
+from amortes.random import generator
 
 
 def test_only_singular_matrices_get_jitter() -> None:
@@ -27,3 +28,12 @@ def test_hopeless_matrices_are_explained() -> None:
         linalg.cholesky(torch.full((2, 2), torch.nan))
     with pytest.raises(DataError, match="positive definite"):
         linalg.cholesky(-torch.eye(2))
+
+
+@pytest.mark.parametrize("n", [1, linalg.SMALL, linalg.SMALL + 1, 5 * linalg.SMALL])
+def test_triangular_matrices_are_inverted(n: int) -> None:
+    A = torch.rand(2, n, n, generator=generator(n), dtype=torch.float64)
+    L = linalg.cholesky(A @ A.mT + n * torch.eye(n, dtype=torch.float64))
+    inverse = linalg.inverse_triangular(L)
+    assert torch.equal(inverse, inverse.tril())
+    torch.testing.assert_close(inverse, torch.linalg.inv(L), rtol=1e-8, atol=1e-10)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from amortes import threads
-from amortes.threads import single_thread, use_threads
+from amortes.threads import on_cpu, single_thread, use_threads
 
 
 def test_threads_are_restored_even_after_an_error() -> None:
@@ -118,3 +118,19 @@ def test_blocks_of_other_threads_end_with_a_fork() -> None:
         _, status = os.waitpid(child, 0)
         leave.set()
     assert os.waitstatus_to_exitcode(status) == 1
+
+
+def test_tensors_are_made_on_the_cpu() -> None:
+    @on_cpu()
+    def made() -> str:
+        return torch.zeros(1).device.type
+
+    try:
+        torch.set_default_device("meta")
+        assert torch.zeros(1).device.type == "meta"
+        assert made() == "cpu"
+        with on_cpu():
+            assert torch.ones(2).sum() == 2
+        assert torch.zeros(1).device.type == "meta"
+    finally:
+        torch.set_default_device("cpu")

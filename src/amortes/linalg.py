@@ -6,6 +6,8 @@ from torch import Tensor
 from amortes.errors import DataError
 
 JITTERS = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
+SMALL = 64
+"""Rows of triangular matrices up to which halves do not pay."""
 
 
 def cholesky(A: Tensor) -> Tensor:
@@ -31,3 +33,22 @@ def cholesky(A: Tensor) -> Tensor:
             "a covariance matrix is not positive definite, or contains NaN or infinity."
         )
     return L
+
+
+def inverse_triangular(L: Tensor) -> Tensor:
+    """L^-1 of lower triangular matrices `... x n x n`.
+
+    By halves: [A 0; C D]^-1 = [A^-1 0; -D^-1 C A^-1, D^-1] takes a third of the operations of a
+    triangular system with n right-hand sides, which is what PyTorch offers.
+    """
+    n = L.shape[-1]
+    if n <= SMALL:
+        eye = torch.eye(n, dtype=L.dtype).expand_as(L)
+        inverse: Tensor = torch.linalg.solve_triangular(L, eye, upper=False)
+        return inverse
+    half = n // 2
+    first, last = inverse_triangular(L[..., :half, :half]), inverse_triangular(L[..., half:, half:])
+    whole = torch.zeros_like(L)
+    whole[..., :half, :half], whole[..., half:, half:] = first, last
+    whole[..., half:, :half] = -(last @ (L[..., half:, :half] @ first))
+    return whole

@@ -1,4 +1,5 @@
-"""Work on one thread, so that results do not depend on how many cores there are.
+"""Where PyTorch works: on one thread, so that results do not depend on how many cores there are,
+and on the CPU.
 
 Suggestions are made of hundreds of small operations, which more threads do not make faster; and
 beside other work, such as what is being tuned, threads that wait for each other made them more
@@ -9,6 +10,9 @@ yet: a thread whose first look at PyTorch falls into another one's block would s
 block that begins while others are open, in a thread with one, gives back what the first of them
 found; unless that one was chosen, by `use_threads`. (`threadpoolctl` leaves
 PyTorch's number as it is.)
+
+Tuning a network is what users do, and one that trains on a GPU may have said
+`torch.set_default_device("cuda")`. What chooses its hyperparameters runs on the CPU all the same.
 """
 
 import contextlib
@@ -50,6 +54,15 @@ def single_thread() -> Iterator[None]:
         with _lock:
             _open -= 1
             torch.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def on_cpu() -> Iterator[None]:
+    """Work on the CPU and one thread within the block, or the function this decorates."""
+    # The context slows every operation down a little: only where it is needed.
+    away = torch.get_default_device().type != "cpu"
+    with torch.device("cpu") if away else contextlib.nullcontext(), single_thread():
+        yield
 
 
 def use_threads(count: int) -> None:

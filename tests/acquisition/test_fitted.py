@@ -336,7 +336,7 @@ def test_evidence_is_a_density_of_the_users_values(network: KernelNetwork, maxim
 def test_noise_is_in_the_units_of_the_user(network: KernelNetwork) -> None:
     X, y = data(2, 30)
     fitted = Fitted(network, X, y)
-    share = float(network.noise_sd(fitted._state))
+    share = float(network.noise_sd(fitted.state))
     assert fitted.noise_share == pytest.approx(share)
     assert fitted.noise_sd == pytest.approx(share * float(y.std()), rel=1e-9)
     # Also where it is little next to the values.

@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from amortes.acquisition import Fitted
-from amortes.acquisition.output_warp import LEAST_POINTS, POWERS, fit_warped
+from amortes.acquisition.output_warp import LEAST_POINTS, POWERS, fit_warped, from_scratch
 from amortes.acquisition.units import Units
 from amortes.errors import DataError
 from amortes.nets.kernel import KernelNetwork
@@ -135,3 +135,38 @@ def test_points_outside_the_cube_are_refused() -> None:
     X = torch.linspace(0.0, 1.5, 6, dtype=torch.float64)[:, None]
     with pytest.raises(DataError, match="X must be in the unit cube"):
         fit_warped(as_network(None), X, X[:, 0].exp(), maximise=True)
+
+
+def test_fits_that_begin_with_an_earlier_one_find_the_same(network: KernelNetwork) -> None:
+    for seed in range(3):
+        X, g = smooth(37, seed)
+        y = (1.2 * g).exp()
+        earlier = fit_warped(network, X[:32], y[:32], maximise=True)
+        fitted = fit_warped(network, X[:36], y[:36], maximise=True, earlier=earlier)
+        fresh = fit_warped(network, X[:36], y[:36], maximise=True)
+        assert fitted.log_evidence == pytest.approx(fresh.log_evidence, abs=1.5)
+        Xq = torch.rand(64, 2, generator=generator(seed), dtype=torch.float64)
+        ours, theirs = fitted.latent(Xq), fresh.latent(Xq)
+        low, half, high = torch.tensor([0.16, 0.5, 0.84], dtype=torch.float64)
+        away = (ours.icdf(half) - theirs.icdf(half)).abs()
+        width = theirs.icdf(high) - theirs.icdf(low)
+        assert float((away / width).median()) < 0.2
+
+
+def test_an_earlier_fit_that_was_wrong_is_left_behind(network: KernelNetwork) -> None:
+    X, g = smooth(36)
+    y = (2.0 * g).exp()
+    # Of results that have nothing to do with those to come.
+    misled = fit_warped(network, X[:32], y[:32].flip(0), maximise=True)
+    fitted = fit_warped(network, X, y, maximise=True, earlier=misled)
+    plain = Fitted(network, X, y, maximise=True)
+    assert fitted.log_evidence is not None
+    assert plain.log_evidence is not None
+    assert fitted.log_evidence > plain.log_evidence
+
+
+def test_fits_from_scratch_become_rarer() -> None:
+    assert [from_scratch(n) for n in (1, 19, 20, 23, 28, 39, 47, 79, 95, 159)] == [
+        *(1, 19, 20, 20, 28, 36, 40, 72, 80, 144)
+    ]
+    assert all(0.78 * n <= from_scratch(n) <= n for n in range(1, 1000))

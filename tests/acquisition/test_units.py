@@ -137,3 +137,24 @@ def test_the_bulk_gives_the_scale() -> None:
     # Most are equal: then the standard deviation.
     mostly = column(*([2.0] * 20), 5.0)
     assert Units.of(mostly, maximise=True).scale == pytest.approx(float(mostly.std()))
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        column(0.3, -1.2, 4.0, 2.2, 0.0),
+        column(1.0, 2.0, 1.5, -1e30),
+        1.0 + 1e-16 * column(0.0, 1.0, 3.0, 2.0),
+    ],
+)
+def test_several_powers_are_those_one_by_one(y: Tensor) -> None:
+    plain, powers = Units.of(y, maximise=True), (-1.0, 0.0, 0.5, 1.0, 2.0, 3.0)
+    units, z, slope = plain.with_powers(powers, y)
+    assert plain.power in [each.power for each in units]
+    for i, each in enumerate(units):
+        alone = plain.with_power(each.power, y)
+        assert (each.mean, each.sd) == pytest.approx((alone.mean, alone.sd), rel=1e-12)
+        torch.testing.assert_close(z[i], alone.to_network(y), rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(slope[i], alone.log_slope(y), rtol=1e-9, atol=1e-9)
+    left_out = [plain.with_power(p, y) for p in powers if p not in [each.power for each in units]]
+    assert not any(bool(each.to_network(y).isfinite().all()) for each in left_out)

@@ -1,4 +1,5 @@
 import types
+from typing import Any
 
 import pytest
 import torch
@@ -15,17 +16,18 @@ from amortes.bench.latency import (
     MCMC_REPEATS,
     OPTUNA,
     OURS,
+    SCRATCH,
     Datasets,
     Seconds,
     compare,
     draw,
     measure_start,
+    optunas_gp,
     ours,
     rows,
     run_on,
 )
-from amortes.bench.loop import initial_points
-from amortes.bench.protocol import Step
+from amortes.bench.protocol import Step, initial_points
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import suggest
 from amortes.pretrained import names
@@ -48,13 +50,13 @@ def test_a_row_for_each_method_and_size(network: KernelNetwork) -> None:
     found = list(
         compare(network, datasets(network, 2), d=1, points=(4, 6), seed=0, fully_bayesian=False)
     )
-    assert [(row.n, row.method) for row in found] == [
-        (n, method) for n in (4, 6) for method in (OURS, LOGEI, GIBBON, OPTUNA)
+    assert [(row["n"], row["method"]) for row in found] == [
+        (n, method) for n in (4, 6) for method in (OURS, SCRATCH, LOGEI, GIBBON, OPTUNA)
     ]
     for row in found:
-        assert row.fit_ms > 0
-        assert row.ms == pytest.approx(row.fit_ms + row.search_ms)
-    assert found[0].times_ours == 1.0
+        assert row["fit_ms"] > 0 or row["method"] == OPTUNA
+        assert row["ms"] == pytest.approx(row["fit_ms"] + row["search_ms"])
+    assert found[0]["times_ours"] == 1.0
 
 
 def test_the_fully_bayesian_gp_is_timed_as_botorch_has_it_and_compiled(
@@ -80,8 +82,8 @@ def test_the_fully_bayesian_gp_is_timed_as_botorch_has_it_and_compiled(
     monkeypatch.setattr(fully_bayesian, "FullyBayesian", Timed)
     some = datasets(network, MCMC_REPEATS + 2)
     found = list(compare(network, some, d=1, points=(6,), seed=0, fully_bayesian=True))
-    assert [row.method for row in found][4:] == [FULLY_BAYESIAN, COMPILED]
-    assert [row.fit_ms for row in found[4:]] == [20e3, 8e3]
+    assert [row["method"] for row in found][5:] == [FULLY_BAYESIAN, COMPILED]
+    assert [row["fit_ms"] for row in found[5:]] == [20e3, 8e3]
     # The first is not timed. Sizes that BoTorch has not met, as in an optimisation.
     assert made == {paper_gp.fit_by_botorch: [6, 5, 4, 3], paper_gp.fit: [6, 6, 6, 6]}
 
@@ -89,9 +91,11 @@ def test_the_fully_bayesian_gp_is_timed_as_botorch_has_it_and_compiled(
 def test_medians_and_ratios() -> None:
     slow = [Seconds(0.1, 0.2), Seconds(0.1, 0.5), Seconds(9.0, 9.0)]
     ours_row, theirs = rows(20, {OURS: [Seconds(0.01, 0.09)], LOGEI: slow})
-    assert (ours_row.ms, ours_row.times_ours) == pytest.approx((100.0, 1.0))
-    assert (theirs.ms, theirs.fit_ms, theirs.search_ms) == pytest.approx((600.0, 100.0, 500.0))
-    assert theirs.times_ours == pytest.approx(6.0)
+    assert (ours_row["ms"], ours_row["times_ours"]) == pytest.approx((100.0, 1.0))
+    assert (theirs["ms"], theirs["fit_ms"], theirs["search_ms"]) == pytest.approx(
+        (600.0, 100.0, 500.0)
+    )
+    assert theirs["times_ours"] == pytest.approx(6.0)
 
 
 def test_datasets_differ_and_are_repeatable(network: KernelNetwork) -> None:
@@ -117,27 +121,40 @@ def test_datasets_of_real_runs(network: KernelNetwork) -> None:
     assert y[2:].max() > y[:2].max()  # it optimises
 
 
+@pytest.mark.parametrize("known", [1, None])
 def test_our_time_is_that_of_an_ask(
-    network: KernelNetwork, monkeypatch: pytest.MonkeyPatch
+    network: KernelNetwork, monkeypatch: pytest.MonkeyPatch, known: int | None
 ) -> None:
-    """Fitted is, once more, what the optimiser fits; a clock tells how often that was."""
-    fits: list[tuple[Tensor, Tensor, bool]] = []
+    """A clock tells how many fits there were so far, and of how many results the last one was."""
+    fits: list[int] = []
 
-    def fit(network: KernelNetwork, X: Tensor, y: Tensor, *, maximise: bool) -> Fitted:
-        fits.append((X, y, maximise))
-        return fit_warped(network, X, y, maximise=maximise)
+    def fit(network: KernelNetwork, X: Tensor, y: Tensor, **rest: Any) -> Fitted:
+        fits.append(len(y))
+        return fit_warped(network, X, y, **rest)
 
-    for module in (latency, suggest):
-        monkeypatch.setattr(module, "fit_warped", fit)
-    clock = types.SimpleNamespace(perf_counter=lambda: 3.0 * len(fits) ** 2)
+    monkeypatch.setattr(suggest, "fit_warped", fit)
+    clock = types.SimpleNamespace(perf_counter=lambda: float(len(fits)))
     monkeypatch.setattr(latency, "time", clock)
-    X, y = next(draw(network, 2, 5, 1, seed=1))
-    assert ours(network)(X, y, 0) == Seconds(3.0, 12.0 - 3.0 - 3.0)
-    (X_timed, y_timed, maximise), (X_asked, y_asked, maximised) = fits
-    assert torch.equal(X_timed, X_asked)
-    assert torch.equal(y_timed, y_asked)
-    assert maximise
-    assert maximised
+    X, y = next(draw(network, 2, 22, 1, seed=1))
+    # The fit to the first 20 results is made once, and before, if these were known.
+    assert ours(network, known)(X, y, 0) == Seconds(1.0 if known else 2.0, 0.0)
+    assert fits == ([20, 21, 22] if known else [20, 22])
+
+
+def test_optunas_sampler_has_been_asked_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    optuna = pytest.importorskip("optuna")
+    asked: list[int] = []
+    ask = optuna.Study.ask
+
+    def count(study: Any, space: Any) -> Any:
+        states = [trial.state for trial in study.get_trials(deepcopy=False)]
+        asked.append(states.count(optuna.trial.TrialState.COMPLETE))
+        return ask(study, space)
+
+    monkeypatch.setattr(optuna.Study, "ask", count)
+    X = torch.rand(12, 2, dtype=torch.float64)
+    assert optunas_gp(X, X.sum(-1), 0).search > 0
+    assert asked == [11, 12]
 
 
 def test_a_fresh_process_starts() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from amortes.bench.loop import optimise
+from amortes.bench.protocol import optimise
 from amortes.bench.results import COLUMNS, PlannedRun, ResultsFolder, run_csv
 from amortes.errors import FileError
 from tests.bench.fake import Bowl, fake_method

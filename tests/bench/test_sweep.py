@@ -1,4 +1,5 @@
 import contextlib
+import importlib.metadata
 import os
 import signal
 import subprocess
@@ -10,14 +11,59 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+import amortes
 from amortes.bench.results import PlannedRun, ResultsFolder
-from amortes.bench.sweep import Progress, Summary, sweep
+from amortes.bench.sweep import Progress, Summary, commit, sweep, write_environment
 from amortes.engines import Engine, Made, Task, local_engine, ray_engine
 from amortes.errors import ConfigError
 from amortes.files import read_json
 from tests.bench.fake import Bowl, fake_method
 from tests.bench.test_results import as_text, table
+
+
+def test_the_latest_session_is_described_and_different_earlier_ones_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "environment.json"
+    now = write_environment(path)
+    assert read_json(path) == now | {"earlier": []}
+    assert now["amortes"] == amortes.__version__
+    assert now["packages"]["torch"] == importlib.metadata.version("torch")
+    assert str(torch.__version__).startswith(now["packages"]["torch"].split("+")[0])
+    assert now["cpu"]
+    write_environment(path)
+    assert read_json(path)["earlier"] == []  # nothing but the date is new
+    monkeypatch.setattr(sys.modules["amortes.bench.sweep"], "commit", lambda: "another")
+    write_environment(path)
+    document = read_json(path)
+    assert document["commit"] == "another"
+    assert [e["commit"] for e in document["earlier"]] == [now["commit"]]
+
+
+def test_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "package").mkdir()
+    file = tmp_path / "package" / "__init__.py"
+    file.write_text("")
+    monkeypatch.setattr(amortes, "__file__", str(file))
+    assert commit() == ""
+    who = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
+    for arguments in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "first"]):
+        subprocess.run(["git", "-C", str(tmp_path), *arguments], check=True)
+    clean = commit()
+    assert len(clean) == 12
+    (tmp_path / "notes.txt").write_text("outside the package")
+    assert commit() == clean
+    file.write_text("changed = True")
+    assert commit() == f"{clean}+"
+    (tmp_path / ".gitignore").write_text(".venv/")
+    (tmp_path / ".venv").mkdir()
+    installed = tmp_path / ".venv" / "__init__.py"
+    installed.write_text("")
+    monkeypatch.setattr(amortes, "__file__", str(installed))
+    assert commit() == ""  # that of another project
+
 
 HERE = local_engine(1)
 ROOT = Path(__file__).parents[2]

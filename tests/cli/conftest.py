@@ -1,14 +1,13 @@
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from amortes.oracles import alpha_tasks, gain_figure, reference
+from amortes.oracles import alpha_scores, base_scores, gain_figure
 from amortes.oracles.brute_force import BruteForceConfig
 from amortes.oracles.smc import SMCConfig
 from amortes.training.export import export
 from amortes.training.loop import train
-from amortes.training.recipes import RECIPES, Stage
+from amortes.training.recipes import RECIPES
 from amortes.training.run import TrainingRun
 from tests.training.fake import fake_recipe
 
@@ -17,10 +16,9 @@ from tests.training.fake import fake_recipe
 def fake_transformer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A recipe called transformer that trains within a moment."""
 
-    def fake(stage: Stage, prior: Any) -> Any:
-        return fake_recipe(stage, prior=prior, name="transformer")
-
-    monkeypatch.setitem(RECIPES, "transformer", fake)
+    left_open = ("name", "stage", "prior", "config")
+    fields = {k: v for k, v in vars(fake_recipe()).items() if k not in left_open}
+    monkeypatch.setitem(RECIPES, "transformer", fields)
 
 
 @pytest.fixture(scope="session")
@@ -41,8 +39,8 @@ def small_oracles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> BruteForce
     smc = SMCConfig(particles=64, final_particles=64)
     brute = BruteForceConfig(functions=1 << 11, hyperparameters=16, leaf=64, repeats=2, smc=smc)
     monkeypatch.setenv("AMORTES_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(reference, "DATASETS", 4)
-    monkeypatch.setattr(reference, "smc_config", lambda n: smc)
-    monkeypatch.setattr(alpha_tasks, "BruteForceConfig", lambda: brute)
+    monkeypatch.setattr(base_scores, "DATASETS", 4)
+    monkeypatch.setattr(base_scores, "smc_config", lambda n: smc)
+    monkeypatch.setattr(alpha_scores, "BruteForceConfig", lambda: brute)
     monkeypatch.setattr(gain_figure, "QUERIES", 16)
     return brute

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -6,7 +7,17 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from amortes.cli.console import EXIT_USAGE, figure_option, format_value, show_rows
+from amortes.cli.console import (
+    EXIT_USAGE,
+    figure_option,
+    format_ranges,
+    format_value,
+    parse_cells,
+    parse_names,
+    parse_ranges,
+    parse_sizes,
+    show_rows,
+)
 
 ROWS: list[dict[str, Any]] = [
     {"name": "a", "ms_per_path": 1.23456},
@@ -41,3 +52,44 @@ def test_formats_of_figures() -> None:
     wrong = CliRunner().invoke(draw, ["-o", "a.foo"])
     assert wrong.exit_code == EXIT_USAGE
     assert "a.foo must end in .png, .svg or .pdf" in wrong.stderr
+
+
+def parse(parser: Callable[..., Any], text: str | None) -> Any:
+    return parser(click.Context(click.Command("x")), click.Option(["--dims"]), text)
+
+
+@pytest.mark.parametrize(
+    ("parser", "text", "found"),
+    [
+        (parse_names, "jes", ("jes",)),
+        (parse_names, " logei, jes,,logei,jes ", ("logei", "jes")),
+        (parse_sizes, "2,6", (2, 6)),
+        (parse_sizes, " 12", (12,)),
+        (parse_cells, "1:5,4:20", [(1, 5), (4, 20)]),
+        (parse_ranges, "3", (3,)),
+        (parse_ranges, "0,7-9,4,8", (0, 4, 7, 8, 9)),
+    ],
+)
+def test_lists(parser: Callable[..., Any], text: str, found: object) -> None:
+    assert parse(parser, text) == found
+    assert len(parse(parser, None)) == 0
+
+
+@pytest.mark.parametrize(
+    ("parser", "texts"),
+    [
+        (parse_names, ("", ",", " ")),
+        (parse_sizes, ("", "1,", "two", "0,1", "1;2", "-1", "1.5")),
+        (parse_cells, ("", "1", "1:2:3", "a:b", "1:5,1:0", "1:-2", "0:5")),
+        (parse_ranges, ("", "x", "1-", "-2", "4-1", "1,,2")),
+    ],
+)
+def test_what_is_no_list(parser: Callable[..., Any], texts: tuple[str, ...]) -> None:
+    for text in texts:
+        with pytest.raises(click.BadParameter):
+            parse(parser, text)
+
+
+def test_ranges_are_written_as_they_are_read() -> None:
+    assert format_ranges([9, 0, 4, 7, 8]) == "0,4,7-9"
+    assert parse(parse_ranges, format_ranges(range(12))) == tuple(range(12))

@@ -4,13 +4,16 @@ import types
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
-from click.testing import Result
+import torch
+from click.testing import CliRunner, Result
 
 import amortes
-from amortes.bench import environment, evaluation
+from amortes.bench import evaluation
+from amortes.bench.prior_scores import Trace, write_traces
 from amortes.cli.console import EXIT_FAILED_CHECK, EXIT_USAGE
-from amortes.cli.evaluate_bo import bo
+from amortes.cli.evaluate_bo import bo, prior
 from amortes.errors import FileError
 from amortes.training.export import export
 from amortes.training.loop import train
@@ -73,7 +76,7 @@ def test_runs_of_other_code_are_pointed_out_once(
     weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = (*SMALL, "--methods", "jes,random", "--json")
-    for module in (environment, evaluation):
+    for module in (sys.modules["amortes.bench.sweep"], evaluation):
         monkeypatch.setattr(module, "commit", lambda: "0ld")
     assert "other code" not in invoke(weights, *options).stderr
     monkeypatch.setattr(evaluation, "commit", lambda: "new")
@@ -97,3 +100,54 @@ def test_wrong_use_is_explained(weights: Path, tmp_path: Path) -> None:
         assert option in result.stderr
     with pytest.raises(FileError, match="missing"):
         invoke(tmp_path / "missing.safetensors")
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    rng = torch.Generator().manual_seed(0)
+    traces = []
+    for problem, family in (("a", "f"), ("b", "f"), ("c", "g"), ("d", "g")):
+        X = torch.rand(12, 2, generator=rng, dtype=torch.float64)
+        y = (5.0 * X).sin().sum(1)
+        traces.append(
+            Trace(problem=problem, family=family, method="m", seed=0, noise_sd=0.0, X=X, y=y)
+        )
+    write_traces(tmp_path / "traces.npz", traces)
+    return tmp_path / "traces.npz"
+
+
+def invoke_prior(*arguments: object) -> Result:
+    return CliRunner().invoke(prior, [str(a) for a in arguments])
+
+
+def test_a_table_for_each_score(corpus: Path) -> None:
+    options = ["--prior", "robust", "--prior", "paper", "--traces", corpus, "--sizes", "4,8"]
+    result = invoke_prior(*options)
+    assert result.exit_code == 0, result.output
+    for words in ("prior paper - prior robust", "evidence", "without g", "n = 4", "n = 8", "%"):
+        assert words in result.stdout
+    rows = json.loads(invoke_prior(*options, "--json").stdout)
+    assert {row["score"] for row in rows} == {"evidence", "next", "better"}
+    assert {row["n"] for row in rows} == {4, 8}
+    [row] = [r for r in rows if (r["score"], r["families"], r["n"]) == ("next", "f", 8)]
+    assert row["problems"] == 2
+    rows = json.loads(invoke_prior(*options, "--families", "f", "--json").stdout)
+    assert {row["families"] for row in rows} == {"f", "all"}
+
+
+def test_weights_come_before_priors(corpus: Path) -> None:
+    options = ["kernel-paper", "--prior", "paper", "--traces", corpus, "--sizes", "8", "--json"]
+    rows = json.loads(invoke_prior(*options).stdout)
+    assert {row["network"] for row in rows} == {"prior paper"}
+    # Nothing in it is learned.
+    assert all(abs(row["mean"]) < 1e-6 for row in rows)
+
+
+def test_wrong_input_is_explained(corpus: Path) -> None:
+    for arguments, words in (
+        (["kernel-paper"], "at least two"),
+        (["kernel-paper", "--prior", "paper", "--families", "h", "--traces", corpus], "f, g"),
+    ):
+        result = invoke_prior(*arguments)
+        assert result.exit_code == click.UsageError.exit_code
+        assert words in result.output

@@ -7,15 +7,14 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from amortes.cli.train import alpha, base, bench, curves, require_kind, run, with_steps
+from amortes.cli.train import alpha, base, bench, curves, require_kind, run, settings_of
 from amortes.cli.weights import card_rows
 from amortes.errors import ConfigError, FileError
 from amortes.files import sha256
 from amortes.prior.gp import named_prior
 from amortes.training import loop
-from amortes.training.architectures import config_class
 from amortes.training.export import export, load_network
-from amortes.training.recipes import recipe
+from amortes.training.recipes import config_class, recipe
 from amortes.training.run import TrainingRun
 from tests.cli.call import invoke
 from tests.training.fake import fake_recipe
@@ -23,7 +22,7 @@ from tests.training.fake import fake_recipe
 pytestmark = pytest.mark.usefixtures("fake_transformer")
 
 FAKE = ("--recipe", "transformer")
-OPTIONS: dict[str, Any] = {"hours": None, "workers": 0, "threads": 1}
+OPTIONS: dict[str, Any] = {"corpus_folder": None, "hours": None, "workers": 0, "threads": 1}
 
 
 def test_a_run_and_what_comes_next(tmp_path: Path) -> None:
@@ -142,11 +141,11 @@ def test_curves_need_a_run(tmp_path: Path) -> None:
 
 def test_out_of_time_then_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recipe = fake_recipe(steps=2)
-    run(tmp_path / "run", recipe, None, OPTIONS | {"hours": 0.0})
+    run(recipe, folder=tmp_path / "run", **OPTIONS | {"hours": 0.0})
     told = capsys.readouterr().err
     assert "Step 0 of 2" in told
     assert "Run the same command again" in told
-    run(tmp_path / "run", recipe, None, OPTIONS)
+    run(recipe, folder=tmp_path / "run", **OPTIONS)
     assert "Step 2 of 2" in capsys.readouterr().err
 
 
@@ -162,7 +161,8 @@ def test_after_the_base_comes_alpha_if_gains_are_learned(
 ) -> None:
     outcome = loop.TrainingOutcome(reason="finished", step=3, best_score=0.5)
     monkeypatch.setattr(loop, "train", lambda *args, **options: outcome)
-    run(tmp_path, fake_recipe(network=network, config=config_class(network)()), None, OPTIONS)
+    chosen = fake_recipe(network=network, config=config_class(network)())
+    run(chosen, folder=tmp_path, **OPTIONS)
     assert says in capsys.readouterr().err
 
 
@@ -170,7 +170,7 @@ def test_interrupt_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     outcome = loop.TrainingOutcome(reason="interrupted", step=3, best_score=None)
     monkeypatch.setattr(loop, "train", lambda *args, **options: outcome)
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, fake_recipe(), None, OPTIONS)
+        run(fake_recipe(), folder=tmp_path, **OPTIONS)
 
 
 def test_one_of_several_processes_does_the_talking(
@@ -180,18 +180,18 @@ def test_one_of_several_processes_does_the_talking(
     monkeypatch.setattr(loop, "train", lambda *args, **options: outcome)
     for rank in ("0", "1"):
         monkeypatch.setenv("RANK", rank)
-        run(tmp_path, fake_recipe(), None, OPTIONS)
+        run(fake_recipe(), folder=tmp_path, **OPTIONS)
         assert ("best validation 0.5000" in capsys.readouterr().err) == (rank == "0")
 
 
 def test_steps_are_a_setting() -> None:
-    assert with_steps(("lr=1",), 3) == ["lr=1", "steps=3"]
-    assert with_steps(("lr=1",), None) == ["lr=1"]
+    options = {"overrides": ("lr=1",), "steps": 3, "hours": None}
+    assert settings_of(options) == ["lr=1", "steps=3"]
+    assert options == {"hours": None}
+    assert settings_of({"overrides": ("lr=1",), "steps": None}) == ["lr=1"]
 
 
 def test_recipes_have_a_kind(tmp_path: Path) -> None:
-    require_kind("paper", "alpha", "transformer", tmp_path)
+    require_kind("paper", "transformer", tmp_path)
     with pytest.raises(ConfigError, match="paper trains another kind of network than kernel"):
-        require_kind("paper", "base", "kernel", tmp_path)
-    with pytest.raises(ConfigError, match="no alpha stage for kernel networks"):
-        require_kind("kernel", "alpha", "transformer", tmp_path)
+        require_kind("paper", "kernel", tmp_path)

@@ -57,19 +57,19 @@ def test_a_run_of_the_lab_gets_a_command(tmp_path: Path, network: KernelNetwork)
         open_run(folder, network, seed=4)
     assert not folder.command.exists()
     assert open_run(folder, network).trials == made.trials
-    with pytest.raises(ConfigError, match=r"command: .* has ./train.sh"):
+    with pytest.raises(ConfigError, match=r"command: .* has './train.sh"):
         open_run(folder, network, command=["./other.sh"])
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"goal": "maximize"}, "goal: .* has minimize, not maximize"),
-        ({"acquisition": "jes"}, "acquisition: .* has logei, not jes"),
+        ({"goal": "maximize"}, "goal: .* has 'minimize', not 'maximize'"),
+        ({"acquisition": "jes"}, "acquisition: .* has 'logei', not 'jes'"),
         ({"seed": 4}, "seed: .* has 3, not 4"),
-        ({"command": ["./other.sh"]}, r"command: .* has ./train.sh \{x\}, not ./other.sh"),
-        ({"result": "r.json:loss"}, "result: .* has null, not r.json:loss"),
-        ({"cost": "seconds"}, "cost: .* has null, not seconds"),
+        ({"command": ["./other.sh"]}, r"command: .* has './train.sh \{x\}', not './other.sh'"),
+        ({"result": "r.json:loss"}, "result: .* has None, not 'r.json:loss'"),
+        ({"cost": "seconds"}, "cost: .* has None, not 'seconds'"),
         ({"space": Space({"x": Float(0, 2), "n": Int(1, 5)})}, "space: .* has {"),
     ],
 )

@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from amortes import Float, Optimizer
+from amortes import Float, Int, Optimizer
+from amortes.lab import pages
+from amortes.lab.about import About, about_path
+from amortes.lab.pages import ADDRESS, HERE
+from amortes.lab.study import Study
 from tests.lab.conftest import COFFEE
 
 NASTY = '<script>alert("x")</script>'
@@ -118,3 +122,51 @@ def test_errors_are_pages(client: TestClient, path: str) -> None:
     answer = client.get(path)
     assert answer.status_code == 404
     assert "That did not work" in answer.text
+
+
+@pytest.mark.parametrize("page", ["/", "/new", "/studies/coffee", "/studies/coffee/report"])
+def test_browsers_ask_for_scripts_and_styles_only_once(
+    client: TestClient, coffee: str, page: str
+) -> None:
+    wanted = set(re.findall(r'(?:src|href)="(/static/[^"]*)"', client.get(page).text))
+    assert {address.rpartition("/")[0] for address in wanted} == {ADDRESS}
+    for address in wanted:
+        answer = client.get(address)
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+
+
+def test_pages_themselves_are_always_asked_for(client: TestClient, coffee: str) -> None:
+    assert client.get("/studies/coffee").headers["cache-control"] == "no-cache, private"
+
+
+def test_scripts_name_each_other_by_where_they_are_themselves() -> None:
+    for script in HERE.glob("*.js"):
+        assert "/static" not in script.read_text()
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    opt = Optimizer({"value": Float(0, 1), "$t$": Int(1, 5), "x": Float(0, 1)})
+    for _ in range(4):
+        trial = opt.ask()
+        opt.tell(trial, trial["value"] + trial["x"])
+    path = tmp_path / "run.json"
+    opt.save(path)
+    about = About(name="Bread", value="height", unit="cm", units={"value": "g", "$t$": "h"})
+    about_path(path).write_text(about.model_dump_json())
+    return Study("run.json", path)
+
+
+def test_axes_have_the_names_and_units_of_the_study(study: Study) -> None:
+    page = pages.drawn(study, "svg").decode()
+    for text in ("height (cm)", "value (g)", "$t$ (h)", "x"):
+        assert f"<!-- {text} -->" in page
+    pair = pages.drawn(study, "svg", "x", "value").decode()
+    assert "<!-- value (g) -->" in pair
+    assert "height (cm)" not in pair
+
+
+def test_a_figure_is_drawn_once(study: Study) -> None:
+    assert pages.drawn(study, "png").startswith(b"\x89PNG")
+    assert pages.drawn(study, "png") is pages.drawn(study, "png")

@@ -9,7 +9,7 @@ from scipy import stats
 
 from amortes.errors import ConfigError, DataError
 from amortes.nets.kernel import KernelNetwork
-from amortes.optimiser import Categorical, Float, Int, Optimizer
+from amortes.optimiser import Categorical, Float, Int, Optimizer, Recommendation
 from amortes.optimiser.prediction import check_level
 
 SPACE = {"lr": Float(1e-4, 1.0, log=True), "n": Int(1, 9), "c": Categorical(["a", "b"]), "k": 1}
@@ -112,3 +112,13 @@ def test_configs_are_checked(opt: Optimizer, configs: Any) -> None:
 def test_nothing_is_known_without_results(network: KernelNetwork) -> None:
     with pytest.raises(DataError, match="no result to learn from"):
         Optimizer(SPACE, network=network).predict(HERE)
+
+
+def test_a_recommendation_is_readable() -> None:
+    found = Recommendation({"lr": 0.001, "act": "<relu>"}, 0.6, 0.25, 0.75, 0.9, 0.5)
+    assert repr(found) == (
+        "Recommendation(lr=0.001, act=<relu>; expected result 0.5, between 0.25 and 0.75 with "
+        "probability 90%)"
+    )
+    assert "&lt;relu&gt;" in found._repr_html_()
+    assert "0.25 to 0.75" in found._repr_html_()

@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from amortes.optimiser import progress
-from amortes.optimiser.progress import NotebookBar, TerminalBar, progress_bar
+from amortes.optimiser.progress import notebook_bar, terminal_bar
 
 
 class Display:
@@ -27,7 +27,7 @@ class Display:
 
 def test_a_notebooks_bar() -> None:
     display = Display()
-    with NotebookBar(3, display) as bar:
+    with notebook_bar(3, display) as bar:
         for i in (1, 2, 3):
             bar.update(i, f"best <{i}>")
     first, last = display.shown[0], display.shown[-1]
@@ -41,7 +41,7 @@ def test_it_is_drawn_now_and_then_but_at_the_end(monkeypatch: pytest.MonkeyPatch
     now = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     display = Display()
-    with NotebookBar(1000, display) as bar:
+    with notebook_bar(1000, display) as bar:
         for i in range(1, 1001):
             now[0] += progress.PAUSE / 9.99
             bar.update(i, "best 1")
@@ -52,7 +52,7 @@ def test_it_is_drawn_now_and_then_but_at_the_end(monkeypatch: pytest.MonkeyPatch
 def test_a_terminals_bar() -> None:
     for terminal in (True, False):
         console = Console(file=io.StringIO(), force_terminal=terminal, width=80)
-        with TerminalBar(4, shown=True, console=console) as bar:
+        with terminal_bar(4, shown=True, console=console) as bar:
             bar.update(4, "best 0.25")
             bar.say("waiting")
         drawn: Any = console.file
@@ -63,7 +63,7 @@ def test_a_terminals_bar() -> None:
 
 def test_silence() -> None:
     console = Console(file=io.StringIO(), force_terminal=True)
-    with TerminalBar(4, shown=False, console=console) as bar:
+    with terminal_bar(4, shown=False, console=console) as bar:
         bar.update(1, "best 1")
         bar.say("waiting")
     drawn: Any = console.file
@@ -71,4 +71,4 @@ def test_silence() -> None:
 
 
 def test_here_is_no_notebook() -> None:
-    assert isinstance(progress_bar(3, shown=True), TerminalBar)
+    assert progress._notebook_display() is None

@@ -17,7 +17,7 @@ from amortes.optimiser import AmortesWarning, Categorical, Float, Optimizer
 from amortes.optimiser import optimizer as optimizer_module
 from amortes.optimiser.state import FIELDS, FORMAT, VERSION, check_state, fingerprint
 from amortes.prior.gp import named_prior
-from amortes.training.architectures import build_network
+from amortes.training.recipes import build_network
 from tests.optimiser.conftest import untrained
 from tests.optimiser.test_optimizer import advance, optimizer
 

@@ -2,7 +2,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -10,21 +10,24 @@ import torch
 from torch import Tensor
 
 from amortes.acquisition import Fitted
+from amortes.acquisition.output_warp import fit_warped, from_scratch
 from amortes.acquisition.policy import log_belief, worth_using
 from amortes.nets.base import Network
 from amortes.nets.kernel import KernelNetwork
+from amortes.nets.transformer import Transformer, TransformerConfig
 from amortes.optimiser import AmortesWarning, Categorical, Float, Int, Linear, Optimizer, Space
-from amortes.optimiser.design import spread
+from amortes.optimiser.design import sobol_points
 from amortes.optimiser.gain_weights import Weight, learned_cost_weight
 from amortes.optimiser.space import Config
-from amortes.optimiser.suggest import Suggester
-from amortes.optimiser.trials import Ledger, Outcome
+from amortes.optimiser.suggest import Suggester, weighed
+from amortes.optimiser.trials import Ledger, outcome
+from amortes.prior.gp import PRIORS
 
 LINE = Space({"x": Float(0, 1)})
 X_AND_VALUES = [(0.0, 0.0), (0.3, 1.0), (0.6, 0.5)]
 
 
-def suggester(network: KernelNetwork, space: Space, **changes: Any) -> Suggester:
+def suggester(network: Network[Any], space: Space, **changes: Any) -> Suggester:
     settings: dict[str, Any] = {
         "maximise": True,
         "acquisition": "logei",
@@ -41,7 +44,7 @@ def evaluate(chooser: Suggester, fun: Callable[[Config], float], n: int) -> list
     for _ in range(n):
         configs.append(chooser.next())
         trial = chooser.ledger.open(configs[-1])
-        chooser.ledger.close(trial.number, Outcome.of(fun(configs[-1]), None, False, None))
+        chooser.ledger.close(trial.number, outcome(fun(configs[-1])))
     return configs
 
 
@@ -54,15 +57,15 @@ def told(
     """Knows values at some x; None is a failure."""
     chooser = suggester(network, space, **changes)
     for x, value in results:
-        outcome = Outcome.of(value, None, value is None, None)
-        chooser.ledger.close(chooser.ledger.open({"x": x}).number, outcome)
+        told = outcome(value, failed=value is None)
+        chooser.ledger.close(chooser.ledger.open({"x": x}).number, told)
     return chooser
 
 
 def test_it_begins_with_the_design(network: KernelNetwork) -> None:
     space = Space({"x": Float(0, 1), "lr": Float(1e-3, 1, log=True)})
     configs = evaluate(suggester(network, space), lambda config: config["x"], 4)
-    design = [space.decode(x) for x, _ in zip(spread(space, 0), range(4), strict=False)]
+    design = [space.decode(x) for x, _ in zip(sobol_points(space, 0), range(4), strict=False)]
     assert configs[:3] == design[:3]
     assert configs[3] != design[3]
     assert configs[3]["x"] > max(config["x"] for config in configs[:3])
@@ -124,7 +127,7 @@ def test_costs_divide_the_gain(network: KernelNetwork, known: bool) -> None:
         for x, y in [(0.0, 0.0), (0.5, 1.0), (1.0, 0.05)]:
             cost = price({"x": x}) if aware and not known else None
             trial = chooser.ledger.open({"x": x})
-            chooser.ledger.close(trial.number, Outcome.of(y, cost, False, None))
+            chooser.ledger.close(trial.number, outcome(y, cost))
         chosen[aware] = chooser.next()["x"]
     assert chosen[False] > 0.5 > chosen[True]
 
@@ -134,15 +137,15 @@ def test_costs_are_learned_once_for_each_result(
 ) -> None:
     fits = []
 
-    def counted(network: Network[Any], ledger: Ledger) -> Weight | None:
-        fits.append(len(ledger.trials))
-        return learned_cost_weight(network, ledger)
+    def counted(network: Network[Any], X: Tensor, costs: Tensor) -> Weight:
+        fits.append(len(costs))
+        return learned_cost_weight(network, X, costs)
 
     monkeypatch.setattr("amortes.optimiser.suggest.learned_cost_weight", counted)
     chooser = suggester(network, Space({"x": Float(0, 1)}), initial=1)
     for told in (1, 2):
         trial = chooser.ledger.open({"x": 0.3 * told})
-        chooser.ledger.close(trial.number, Outcome.of(1.0, 2.0 * told, False, None))
+        chooser.ledger.close(trial.number, outcome(1.0, 2.0 * told))
         for _ in range(3):
             chooser.ledger.open(chooser.next())  # pending points are no reason to learn again
         assert len(fits) == told
@@ -184,8 +187,8 @@ def test_fits_are_made_again_only_after_news(network: KernelNetwork) -> None:
     assert chooser.fitted() is fitted
     assert chooser.fitted(pending=True) is not fitted
     assert chooser.fitted(pending=True) is chooser.fitted(pending=True)
-    chooser.ledger.close(3, Outcome.of(None, None, True, None))
-    assert chooser.fitted() is not fitted
+    chooser.ledger.close(3, outcome(None, failed=True))
+    assert chooser.fitted() is fitted  # a failure is no result
     # Nor is one kept of a trial that was forgotten, for another of its number.
     chooser.ledger.open({"x": 0.5})
     waiting = chooser.fitted(pending=True)
@@ -224,7 +227,7 @@ def test_given_values_in_a_finite_space(network: KernelNetwork) -> None:
     chooser = suggester(network, space, initial=1)
     for n in (1, 2, 3):
         trial = chooser.ledger.open({"n": n, "c": "a"})
-        chooser.ledger.close(trial.number, Outcome.of(n, None, False, None))
+        chooser.ledger.close(trial.number, outcome(n))
     assert chooser.next({"c": "a"}) == {"n": 4, "c": "a"}  # the only one left
     assert chooser.next({"n": 1}) == {"n": 1, "c": "b"}
 
@@ -340,7 +343,7 @@ def test_the_search_respects_constraints(network: KernelNetwork) -> None:
         chooser = suggester(network, space)
         for x in (0.1, 0.2):
             trial = chooser.ledger.open({"x": scale * x, "y": scale * x})
-            chooser.ledger.close(trial.number, Outcome.of(x, None, False, None))
+            chooser.ledger.close(trial.number, outcome(x))
         config = space.decode(chooser.search(score, seed=0).x)
         assert config["x"] + 2 * config["y"] <= scale * (1 + 1e-6)
         # Brute force over a grid of the space.
@@ -393,3 +396,50 @@ def test_only_auto_believes_that_the_optimum_is_inside(
     # Gains that are not logarithms are multiplied.
     monkeypatch.setattr(chooser, "current", lambda: "jes")
     torch.testing.assert_close(chooser.worth()(X), chooser.gain()(X) * log_belief(X, 3).exp())
+
+
+def test_suggestions_do_not_depend_on_earlier_fits(network: KernelNetwork) -> None:
+    space = Space({"x": Float(0, 1), "y": Float(0, 1)})
+    chooser = suggester(network, space)
+    evaluate(chooser, lambda c: math.sin(9 * c["x"]) - (c["y"] - 0.4) ** 2, 31)
+    fitted = chooser.fitted()
+    assert chooser._first is not None
+    assert from_scratch(31) == 28 == len(chooser._first[1].y)
+    again = Suggester(
+        network, chooser.ledger, maximise=True, acquisition="logei", seed=0, initial=3, cost=None
+    )
+    assert again.fitted().log_evidence == fitted.log_evidence
+    assert again.next() == chooser.next()
+
+
+def test_weighing() -> None:
+    class Known:
+        def score(self, name: str, X: Tensor) -> Tensor:
+            return X[:, 0]
+
+    X = torch.tensor([[2.0], [-2.0]], dtype=torch.float64)
+
+    def half(X: Tensor) -> Tensor:
+        return torch.full((2,), 0.5, dtype=torch.float64).log()
+
+    fitted = cast(Fitted, Known())
+    torch.testing.assert_close(weighed(fitted, "jes", [half])(X).tolist(), [1.0, -4.0])
+    torch.testing.assert_close(weighed(fitted, "logei", [half])(X), X[:, 0] + half(X))
+    assert torch.equal(weighed(fitted, "jes", [])(X), X[:, 0])
+
+
+def test_networks_that_infer_nothing_are_fitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = Transformer(TransformerConfig(width=8, layers=1, heads=1), PRIORS["robust"]).eval()
+    chooser = suggester(network, LINE)
+    evaluate(chooser, lambda c: c["x"], 3)
+    fits: list[int] = []
+
+    def fit(network: Network[Any], X: Tensor, y: Tensor, **rest: Any) -> Fitted:
+        fits.append(len(y))
+        return fit_warped(network, X, y, **rest)
+
+    monkeypatch.setattr("amortes.optimiser.suggest.fit_warped", fit)
+    for i in range(19):
+        chooser.ledger.close(chooser.ledger.open({"x": i / 19}).number, outcome(float(i)))
+    chooser.fitted()
+    assert fits == [22]

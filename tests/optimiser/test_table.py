@@ -1,15 +1,25 @@
 import csv
 import io
+import math
+import sys
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from amortes.errors import DataError, FileError
-from amortes.optimiser import Categorical, Float, Int, Ordinal, Space, Trial
-from amortes.optimiser.table import as_csv, is_table, read_results, to_frame
+from amortes.errors import DataError, FileError, MissingExtraError
+from amortes.nets.kernel import KernelNetwork
+from amortes.optimiser import Categorical, Float, Int, Optimizer, Ordinal, Space, Trial, minimize
+from amortes.optimiser.table import (
+    as_csv,
+    entries,
+    is_missing,
+    read_results,
+    to_frame,
+)
 
 SPACE = Space(
     {
@@ -101,9 +111,7 @@ def test_frames_come_back_also_through_files(tmp_path: Path) -> None:
     again = [pd.read_csv(tmp_path / "trials.csv"), pd.read_parquet(tmp_path / "trials.parquet")]
     files: list[Any] = [str(tmp_path / "trials.csv"), tmp_path / "trials.parquet"]
     for table in (frame, *files, *again):
-        assert is_table(table)
         assert read_results(table, SPACE) == outcomes()[:4]
-    assert not is_table([1])
 
 
 def test_native_values_and_gaps_in_a_frame() -> None:
@@ -201,3 +209,58 @@ def test_what_is_no_text(tmp_path: Path) -> None:
         (tmp_path / "past.parquet").write_bytes(b"PAR1 no table")
         with pytest.raises(FileError, match="cannot read"):
             read_results(tmp_path / name, SPACE)
+
+
+LINE = Space({"x": Float(0, 1)})
+
+
+def test_tables_are_results(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": [0.25, 0.5], "value": [1.0, 2.0]})
+    frame.to_csv(tmp_path / "past.csv")
+    for start in (frame, tmp_path / "past.csv", lambda space: str(tmp_path / "past.csv")):
+        found = list(entries(start, LINE))
+        assert [(t.config, t.value) for t in found] == [({"x": 0.25}, 1.0), ({"x": 0.5}, 2.0)]
+
+
+@pytest.mark.parametrize("start", [5, b"x", {"x": 0.5}, lambda space: 5])
+def test_others_are_refused(start: Any) -> None:
+    with pytest.raises(DataError, match="start: expected a list"):
+        list(entries(start, LINE))
+
+
+def test_runs_start_from_tables(network: KernelNetwork, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": [0.25, 0.5], "value": [1.0, 2.0]})
+    opt = Optimizer(LINE, network=network, start=frame)
+    assert (opt.past, opt.best.value) == (2, 1.0)
+    result = minimize(
+        lambda config: config["x"], LINE, 1, network=network, start=frame, progress=False
+    )
+    assert [trial.value for trial in result.to_frame().itertuples()][:2] == [1.0, 2.0]
+    assert result.n_trials == 1
+
+
+def test_types_survive_gaps() -> None:
+    gaps: dict[str, Any] = {"n": Int(1, 2), "b": Categorical([True, False]), "x": Float(0, 1)}
+    space = Space({"kind": Categorical({"u": {"n": gaps["n"]}, "v": {"b": gaps["b"]}, "w": gaps})})
+    configs: list[dict[str, Any]] = [{"kind": "u", "n": 1}, {"kind": "v", "b": True}]
+    frame = to_frame([Trial(i, config) for i, config in enumerate(configs)], space)
+    types = [str(frame[name].dtype) for name in ("n", "b", "x", "value")]
+    assert types == ["Int64", "boolean", "float64", "float64"]
+    assert frame["n"].tolist() == [1, pd.NA]
+
+
+def test_what_is_missing() -> None:
+    for value in (None, math.nan, np.nan, pd.NA, "", np.float64("nan")):
+        assert is_missing(value)
+    present: list[object] = [0, False, "nan", [], 0.0, "x"]
+    assert not any(map(is_missing, present))
+
+
+def test_without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pd.DataFrame({"x": [0.5], "value": [1.0]})
+    assert len(list(entries(frame, LINE))) == 1
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert is_missing(None)
+    assert not is_missing(3)
+    with pytest.raises(MissingExtraError, match="pip install"):
+        to_frame([], LINE)

@@ -8,13 +8,9 @@ import torch
 
 from amortes.errors import DataError
 from amortes.optimiser import Categorical, Float, Space, Trial
-from amortes.optimiser.trials import Ledger, Outcome, copied
+from amortes.optimiser.trials import ROUNDED, Ledger, copied, outcome, robust_sd
 
 SPACE = Space({"x": Float(0, 1), "c": Categorical([[1], [2], [3]])})
-
-
-def outcome(value: Any = None, *, failed: bool = False, cost: Any = None) -> Outcome:
-    return Outcome.of(value, cost, failed, None)
 
 
 def ledger() -> Ledger:
@@ -22,15 +18,15 @@ def ledger() -> Ledger:
     for i in range(4):
         made.open({"x": 0.25 * i, "c": [1 + i % 3]})
     made.close(2, outcome(7.0, cost=2))
-    made.close(0, outcome(failed=True))
+    made.close(0, outcome(None, failed=True))
     made.close(3, outcome(-1.0))
     return made
 
 
 def test_numbers_of_any_library() -> None:
     told = outcome(np.float32(1.5), cost=torch.tensor([2.0]))
-    assert (told.status, told.value, told.cost) == ("done", 1.5, 2.0)
-    assert type(told.value) is float
+    assert (told["status"], told["value"], told["cost"]) == ("done", 1.5, 2.0)
+    assert type(told["value"]) is float
 
 
 UNUSABLE = [float("nan"), float("inf"), -np.inf, 1e101, torch.tensor(1e400), 10**5000]
@@ -39,9 +35,8 @@ UNUSABLE = [float("nan"), float("inf"), -np.inf, 1e101, torch.tensor(1e400), 10*
 @pytest.mark.parametrize("value", UNUSABLE, ids=range(len(UNUSABLE)))
 def test_numbers_that_are_no_use_are_failures(value: Any) -> None:
     told = outcome(value)
-    assert (told.status, told.value) == ("failed", None)
-    assert told.reason is not None
-    assert told.reason.startswith("the value was")
+    assert (told["status"], told["value"]) == ("failed", None)
+    assert told["reason"].startswith("the value was")
 
 
 def test_points_and_values_go_together_by_number() -> None:
@@ -52,14 +47,14 @@ def test_points_and_values_go_together_by_number() -> None:
     assert made.points("failed")[:, 0].tolist() == [0.0]
     assert made.points("pending")[:, 0].tolist() == [0.25]
     assert made.points("failed", "done").shape == (3, 4)
-    X, costs = made.costs()
+    X, costs = made.numbers("cost")
     assert X[:, 0].tolist() == [0.5]
     assert costs.tolist() == [2.0]
 
 
 def test_nothing_has_shape_zero_by_d() -> None:
     assert Ledger(SPACE).points("done").shape == (0, 4)
-    assert Ledger(SPACE).costs()[0].shape == (0, 4)
+    assert Ledger(SPACE).numbers("cost")[0].shape == (0, 4)
 
 
 def test_a_trial_is_told_once() -> None:
@@ -77,7 +72,7 @@ def test_a_withdrawn_trial_leaves_nothing_but_its_number() -> None:
     made.withdraw(2)
     assert made.changes > before
     assert made.values().tolist() == [-1.0]
-    assert len(made.costs()[1]) == 0
+    assert len(made.numbers("cost")[1]) == 0
     assert made.trials[2] == Trial(2, {"x": 0.5, "c": [3]}, "withdrawn")
     with pytest.raises(DataError, match=r"trial 2 was withdrawn; tell its config"):
         made.close(2, outcome(1.0))
@@ -95,19 +90,18 @@ def test_the_newest_trials_can_be_forgotten() -> None:
 
 def test_configs_that_were_rounded_are_noticed() -> None:
     made = ledger()
-    near = made.nearly_pending({"x": 0.2501, "c": [2]})
-    assert near is not None
+    (near,) = made.find({"x": 0.2501, "c": [2]}, "pending", within=ROUNDED)
     assert near.number == 1
-    assert made.nearly_pending({"x": 0.2501, "c": [1]}) is None
-    assert made.nearly_pending({"x": 0.26, "c": [2]}) is None
+    assert not made.find({"x": 0.2501, "c": [1]}, "pending", within=ROUNDED)
+    assert not made.find({"x": 0.26, "c": [2]}, "pending", within=ROUNDED)
 
 
-def test_the_last_trial_told_is_found_by_config() -> None:
+def test_trials_are_found_by_config() -> None:
     made = ledger()
     again = made.close(made.open({"x": 0.5, "c": [3]}).number, outcome(8.0))
     made.open({"x": 0.5, "c": [3]})
-    assert made.last_told({"x": 0.5, "c": [3]}) == again
-    assert made.last_told({"x": 0.25, "c": [2]}) is None
+    assert made.find({"x": 0.5, "c": [3]}, "done", "failed") == [made.trials[2], again]
+    assert made.find({"x": 0.25, "c": [2]}, "done", "failed") == []
 
 
 def test_pending_trials_are_found_by_config() -> None:
@@ -175,11 +169,11 @@ def test_whole_numbers_in_a_ledger_are_numbers() -> None:
 
 
 def test_reasons_are_text() -> None:
-    told = Outcome.of(None, None, True, ZeroDivisionError("by zero"))
-    assert told.reason == "ZeroDivisionError: by zero"
-    assert Outcome.of(None, None, True, KeyError()).reason == "KeyError"
+    told = outcome(None, failed=True, reason=ZeroDivisionError("by zero"))
+    assert told["reason"] == "ZeroDivisionError: by zero"
+    assert outcome(None, failed=True, reason=KeyError())["reason"] == "KeyError"
     with pytest.raises(DataError, match="reason: must be a string or an exception, not 7"):
-        Outcome.of(None, None, True, 7)  # type: ignore[arg-type]
+        outcome(None, failed=True, reason=7)  # type: ignore[arg-type]
 
 
 def test_a_copy_shares_nothing() -> None:
@@ -195,3 +189,17 @@ def test_copies_share_nothing_that_can_be_changed() -> None:
     assert again == value
     again["a"][1]["b"] = None
     assert value["a"][1] == {"b": thing}
+
+
+def test_the_standard_deviation() -> None:
+    assert robust_sd([1.0, 2.0, 3.0, 4.0], maximise=False) == pytest.approx(1.25**0.5)
+    assert robust_sd([1.0, 1.0, 1.0, 1.0, 5.0], maximise=False) == 1.6
+    assert robust_sd([7.0], maximise=True) == 0.0
+
+
+@pytest.mark.parametrize("maximise", [False, True])
+def test_terrible_results_do_not_count_but_excellent_ones_do(maximise: bool) -> None:
+    terrible = -1e30 if maximise else 1e30
+    values = [1.0, 2.0, 3.0, 4.0]
+    assert robust_sd([*values, terrible], maximise=maximise) == pytest.approx(1.25**0.5)
+    assert robust_sd([*values, -terrible], maximise=maximise) > 1e29

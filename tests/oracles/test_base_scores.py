@@ -1,16 +1,128 @@
 import math
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from amortes.errors import ConfigError
 from amortes.nets.base import Hint
 from amortes.nets.distributions import GaussianMixture
-from amortes.oracles.base_scores import average, base_score
-from amortes.oracles.reference import ReferenceCell, fair_mean
-from amortes.prior.gp import GPPrior
+from amortes.oracles import base_scores as module
+from amortes.oracles.base_scores import (
+    ReferenceCell,
+    average,
+    base_score,
+    belongs,
+    evaluation_task,
+    fair_mean,
+    fingerprint,
+    grid,
+    reference_cell,
+    references,
+)
+from amortes.oracles.smc import SMCConfig
+from amortes.oracles.store import rounded
+from amortes.prior.gp import GPPrior, named_prior
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
+from amortes.training.distributed import take_rows
 from tests.oracles.fake import SDS, KnownNetwork
+
+PRIOR = GPPrior(name="unshipped", max_dim=2)
+CELLS = [(1, 3), (2, 4)]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "DATASETS", 3)
+    config = SMCConfig(particles=256, final_particles=512)
+    monkeypatch.setattr(module, "smc_config", lambda n: config)
+
+
+def test_grid_keeps_to_the_prior() -> None:
+    assert len(grid(named_prior("robust"))) == 20
+    assert {d for d, _ in grid(named_prior("paper"))} == {1, 2, 4, 6}
+    assert grid(GPPrior(min_dim=2, max_dim=2)) == [(2, 5), (2, 20), (2, 45), (2, 100)]
+
+
+@pytest.mark.usefixtures("small")
+def test_stored_numbers_are_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+    computed = references(PRIOR, CELLS, tmp_path, seen.append)
+    assert seen == CELLS
+    monkeypatch.setattr(module, "hyper_posterior", None)  # would fail if called
+    stored = references(PRIOR, CELLS, tmp_path)
+    for cell in CELLS:
+        assert torch.allclose(stored[cell].cross_entropy, computed[cell].cross_entropy, atol=1e-4)
+        assert torch.equal(stored[cell].task.X, computed[cell].task.X)
+    with pytest.raises(ConfigError, match="d=3"):
+        references(PRIOR, [(3, 5)], tmp_path)
+
+
+@pytest.mark.usefixtures("small")
+def test_numbers_of_other_tasks_are_not_used(tmp_path: Path) -> None:
+    before = references(PRIOR, CELLS[:1], tmp_path)[CELLS[0]]
+    (path,) = tmp_path.iterdir()
+    path.write_text(path.read_text().replace('"mean_y": [', '"mean_y": [9'))
+    again = references(PRIOR, CELLS[:1], tmp_path)[CELLS[0]]
+    assert torch.equal(again.cross_entropy, before.cross_entropy)  # the same seed, computed anew
+    assert "[9" not in path.read_text()
+
+
+@pytest.mark.usefixtures("small")
+def test_fingerprints_tell_tasks_apart() -> None:
+    one, two = (evaluation_task(PRIOR, cell) for cell in ((1, 3), (1, 4)))
+
+    def entry(task: Any) -> dict[str, Any]:
+        return {name: rounded(column.tolist()) for name, column in fingerprint(task).items()}
+
+    assert belongs(one, entry(one))
+    assert not belongs(one, entry(two))
+    assert not belongs(one, entry(take_rows(one, slice(2))))
+
+
+@pytest.mark.usefixtures("small")
+def test_reference_lies_between_the_truth_and_the_prior() -> None:
+    """Knowing the hyperparameters is better on average, knowing nothing is worse."""
+    cell = reference_cell(PRIOR, (1, 8))
+    truth = fingerprint(cell.task)["entropy"]
+    task = cell.task
+    variance = task.posterior_variance + task.noise_variance
+    blind = 1.25 + 0.02  # prior variance of y: output, mean, noise
+    gaussian = 0.5 * (torch.log(torch.tensor(2 * torch.pi * blind)))
+    gaussian = gaussian + 0.5 * (variance + task.posterior_mean.square()) / blind
+    assert truth.mean() < cell.cross_entropy.mean() < fair_mean(gaussian, task).mean()
+
+
+def test_only_fair_queries_count() -> None:
+    task = evaluation_task(named_prior("paper"), (2, 5))
+    values = task.near_optimum.double()
+    assert values.sum() > 0
+    assert fair_mean(values, task).abs().max().item() == 0.0
+    assert torch.allclose(fair_mean(torch.ones_like(values), task), torch.ones(32).double())
+
+
+@pytest.mark.parametrize("name", ["paper", "robust"])
+def test_shipped_numbers_agree_with_a_fresh_computation(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prior = named_prior(name)
+    fresh = reference_cell(prior, (1, 5), datasets=6).cross_entropy
+    monkeypatch.setattr(module, "hyper_posterior", None)  # shipped: nothing is computed
+    shipped = references(prior, [(1, 5), (1, 100), (4, 20)], tmp_path)
+    difference = shipped[1, 5].cross_entropy[:6] - fresh
+    assert difference.abs().max().item() < 0.05
+    assert difference.mean().abs().item() < 0.02
+
+
+@pytest.mark.parametrize("name", ["paper", "robust"])
+def test_all_cells_of_named_priors_are_shipped(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "hyper_posterior", None)
+    prior = named_prior(name)
+    assert len(references(prior, grid(prior), tmp_path)) == len(grid(prior))
 
 
 @pytest.fixture(scope="module")
@@ -37,21 +149,21 @@ def test_the_truth_is_calibrated_and_scores_its_entropy(task: TaskBatch) -> None
     entropy = fair_mean(0.5 * (2 * math.pi * math.e * variance).log(), task)
     reference = ReferenceCell(task, entropy + torch.tensor([0.1, 0.2, 0.3, 0.4]))
     score = base_score("exact", Exact(task), (2, 6), reference, 4)
-    assert (score.network, score.d, score.n) == ("exact", 2, 6)
-    assert score.excess == pytest.approx(-0.25, abs=1e-6)
-    assert score.error == pytest.approx(torch.tensor([0.1, 0.2, 0.3, 0.4]).std().item() / 2)
-    assert score.cover_50 == pytest.approx(0.5, abs=1e-6)
-    assert score.cover_90 == pytest.approx(0.9, abs=1e-6)
-    assert score.gain_x == score.gain_f == score.gain_both == 0.0
+    assert (score["network"], score["d"], score["n"]) == ("exact", 2, 6)
+    assert score["excess"] == pytest.approx(-0.25, abs=1e-6)
+    assert score["error"] == pytest.approx(torch.tensor([0.1, 0.2, 0.3, 0.4]).std().item() / 2)
+    assert score["cover_50"] == pytest.approx(0.5, abs=1e-6)
+    assert score["cover_90"] == pytest.approx(0.9, abs=1e-6)
+    assert score["gain_x"] == score["gain_f"] == score["gain_both"] == 0.0
 
 
 def test_a_stretched_truth_has_known_scores(task: TaskBatch) -> None:
     variance = task.posterior_variance + task.noise_variance
     entropy = fair_mean(0.5 * (2 * math.pi * math.e * variance).log(), task)
     score = base_score("wide", Exact(task, 2.0), (2, 6), ReferenceCell(task, entropy), 4)
-    assert score.excess == pytest.approx(math.log(2.0) - 0.5 * (1 - 0.25), abs=1e-6)
-    assert score.cover_50 == pytest.approx(math.erf(2 * 0.67448975 / math.sqrt(2)), abs=1e-6)
-    assert score.cover_90 == pytest.approx(math.erf(2 * 1.64485363 / math.sqrt(2)), abs=1e-6)
+    assert score["excess"] == pytest.approx(math.log(2.0) - 0.5 * (1 - 0.25), abs=1e-6)
+    assert score["cover_50"] == pytest.approx(math.erf(2 * 0.67448975 / math.sqrt(2)), abs=1e-6)
+    assert score["cover_90"] == pytest.approx(math.erf(2 * 1.64485363 / math.sqrt(2)), abs=1e-6)
 
 
 def test_hints_are_scored_against_the_function(task: TaskBatch) -> None:
@@ -66,9 +178,9 @@ def test_hints_are_scored_against_the_function(task: TaskBatch) -> None:
         return fair_mean(value, task)[:3].mean().item()
 
     blind = cross_entropy(False, False)
-    assert score.gain_x == pytest.approx(blind - cross_entropy(True, False))
-    assert score.gain_f == pytest.approx(blind - cross_entropy(False, True))
-    assert score.gain_both == pytest.approx(blind - cross_entropy(True, True))
+    assert score["gain_x"] == pytest.approx(blind - cross_entropy(True, False))
+    assert score["gain_f"] == pytest.approx(blind - cross_entropy(False, True))
+    assert score["gain_both"] == pytest.approx(blind - cross_entropy(True, True))
 
 
 def test_averages(task: TaskBatch) -> None:
@@ -77,7 +189,7 @@ def test_averages(task: TaskBatch) -> None:
     cells = [(2, 5), (4, 20), (12, 5)]
     scores = [base_score("known", network, cell, reference, 4) for cell in cells]
     easy, everything = average(scores)
-    assert (easy.d, easy.n, everything.d, everything.n) == ("<=6", "<=45", "all", "all")
-    assert everything.excess == pytest.approx(scores[0].excess)
-    assert easy.error == pytest.approx(scores[0].error / math.sqrt(2))
+    assert (easy["d"], easy["n"], everything["d"], everything["n"]) == ("<=6", "<=45", "all", "all")
+    assert everything["excess"] == pytest.approx(scores[0]["excess"])
+    assert easy["error"] == pytest.approx(scores[0]["error"] / math.sqrt(2))
     assert len(average(scores[:2])) == 1

@@ -9,10 +9,9 @@ import torch
 from amortes.errors import ConfigError, FileError
 from amortes.pretrained import DEFAULT, as_network, load_pretrained, names, weights_path
 from amortes.prior.tasks import TaskConfig, TaskStream
-from amortes.training.architectures import build_network
 from amortes.training.export import export, load_network
 from amortes.training.loop import train
-from amortes.training.recipes import EVALUATION_SEED
+from amortes.training.recipes import EVALUATION_SEED, build_network
 from amortes.training.run import TrainingRun
 from tests.pretrained.golden import FILE, compute
 from tests.training.fake import fake_recipe

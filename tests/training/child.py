@@ -12,7 +12,7 @@ import signal
 import sys
 
 from amortes.prior.tasks import TaskBatch, TaskStream
-from amortes.training.loop import Options, Status, train
+from amortes.training.loop import Status, train
 from tests.training.fake import fake_recipe
 
 # Five rows do not divide evenly among two processes.
@@ -42,8 +42,8 @@ def main(folder: str, event: str = "", step: str = "-1") -> None:
 
     if event == "poison":
         poison(at)
-    options = Options(threads=1, workers=int(event == "interrupt"))
-    train(folder, RECIPE, options=options, report=report)
+    workers = int(event == "interrupt")
+    train(folder, RECIPE, threads=1, workers=workers, report=report)
 
 
 if __name__ == "__main__":

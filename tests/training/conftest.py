@@ -1,7 +1,7 @@
 import pytest
 
 from amortes.prior.tasks import TaskBatch, TaskStream
-from amortes.training.architectures import build_network
+from amortes.training.recipes import build_network
 from tests.training.fake import FakeConfig, FakeNetwork, fake_recipe
 
 

@@ -6,6 +6,7 @@ Importing this module makes `network="fake"` known.
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,10 +14,13 @@ from torch import Tensor, nn
 
 from amortes.nets.base import GAINS, Hint, Network
 from amortes.nets.distributions import GaussianMixture, Riemann, asinh_borders
+from amortes.nets.kernel import KernelConfig
 from amortes.prior.gp import GPPrior, Marginal
 from amortes.prior.tasks import TaskConfig
-from amortes.training.architectures import ARCHITECTURES
-from amortes.training.recipes import Recipe, Stage
+from amortes.training import settings
+from amortes.training.export import FORMAT, VERSION, Card
+from amortes.training.recipes import ARCHITECTURES, Recipe, Stage
+from amortes.training.tensorfile import write_tensors
 
 ARCHITECTURES["fake"] = (__name__, "FakeConfig", "FakeNetwork")
 PRIOR = GPPrior(name="tiny", max_dim=2, noise_sd=Marginal.lognormal(-2.0, 0.5))
@@ -115,3 +119,13 @@ def fake_recipe(stage: Stage = "base", **changes: Any) -> Recipe:
         pending_share=0.3,
     )
     return dataclasses.replace(recipe, **changes)
+
+
+def export_untrained(path: Path, config: KernelConfig, prior: GPPrior) -> Card:
+    """Write a kernel network of which nothing is learned."""
+    about = settings.to_dict(config), settings.to_dict(prior)
+    card = Card(
+        network="kernel", config=about[0], prior=about[1], stages={}, scores={}, parameters=0
+    )
+    write_tensors(path, {}, vars(card), kind=FORMAT, version=VERSION)
+    return card

@@ -8,11 +8,29 @@ import torch
 
 from amortes.errors import ConfigError
 from amortes.prior.tasks import TaskBatch
-from amortes.training.distributed import Ranks, find_device, joined
-from amortes.training.loop import Options, train
+from amortes.training.distributed import Ranks, find_device, joined, place, take_rows
+from amortes.training.loop import train
 from amortes.training.run import TrainingRun
 from amortes.training.tensorfile import read_tensors
 from tests.training import child
+
+
+def test_rows_of_every_tensor_are_taken(task: TaskBatch) -> None:
+    part = take_rows(task, slice(1, 3))
+    assert torch.equal(part.X, task.X[1:3])
+    assert torch.equal(part.near_optimum, task.near_optimum[1:3])
+    assert torch.equal(part.optimum.f, task.optimum.f[1:3])
+    assert torch.equal(part.hyper.lengthscale, task.hyper.lengthscale[1:3])
+    assert torch.equal(part.noise_variance, task.noise_variance[1:3])
+
+
+def test_place_casts_numbers_but_not_flags_and_hyperparameters(task: TaskBatch) -> None:
+    placed = place(task, torch.device("cpu"), torch.float32)
+    assert placed.X.dtype == placed.fq.dtype == placed.optimum.x.dtype == torch.float32
+    assert placed.near_optimum.dtype == torch.bool
+    assert placed.hyper.noise_sd.dtype == torch.float64
+    assert torch.equal(placed.X, task.X.float())
+
 
 ROOT = Path(__file__).parents[2]
 
@@ -85,7 +103,7 @@ def test_two_processes_equal_one(tmp_path: Path) -> None:
     # 5 rows, so that shares differ.
     result = run_two(tmp_path / "two")
     assert result.returncode == 0, result.stderr
-    train(tmp_path / "one", child.RECIPE, options=Options(threads=1))
+    train(tmp_path / "one", child.RECIPE, threads=1)
     runs = [TrainingRun.open(tmp_path / name) for name in ("one", "two")]
     one, two = (read_tensors(r.newest, kind="amortes-run-state", version=1) for r in runs)
     assert one[1]["step"] == two[1]["step"] == 20

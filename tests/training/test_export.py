@@ -8,12 +8,12 @@ import torch
 
 from amortes.errors import ConfigError, FileError
 from amortes.nets.kernel import KernelConfig
-from amortes.training.architectures import build_network
-from amortes.training.export import adjust, export, export_untrained, load_network
+from amortes.training.export import adjust, export, load_network
 from amortes.training.loop import train
+from amortes.training.recipes import build_network
 from amortes.training.run import TrainingRun
 from amortes.training.tensorfile import read_tensors, write_tensors
-from tests.training.fake import FakeNetwork, fake_recipe
+from tests.training.fake import FakeNetwork, export_untrained, fake_recipe
 
 Runs = tuple[TrainingRun, TrainingRun]
 
@@ -186,13 +186,11 @@ def test_incomplete_card(exported: Path, tmp_path: Path) -> None:
 
 def test_a_network_of_which_nothing_is_learned(tmp_path: Path) -> None:
     config, prior = KernelConfig(encoder=None), fake_recipe().prior
-    card = export_untrained(tmp_path / "f", "kernel", config, prior)
+    card = export_untrained(tmp_path / "f", config, prior)
     network, stored = load_network(tmp_path / "f")
     assert stored == card
     assert (network.config, network.prior, network.trained_points) == (config, prior, None)
     assert (card.parameters, card.stages) == (0, {})
-    with pytest.raises(ConfigError, match="has parameters; train it"):
-        export_untrained(tmp_path / "g", "kernel", KernelConfig(), prior)
 
 
 def test_run_without_weights(tmp_path: Path) -> None:

@@ -10,10 +10,9 @@ from amortes.nets.base import Network
 from amortes.prior.gp import PRIORS
 from amortes.prior.tasks import TaskBatch
 from amortes.training import learner as module
-from amortes.training.architectures import build_network
-from amortes.training.learner import Learner
+from amortes.training.learner import SMOOTHING, Learner, Meter
 from amortes.training.objectives import HINTS, base_loss
-from amortes.training.recipes import Recipe, recipe
+from amortes.training.recipes import Recipe, build_network, recipe
 from tests.training.fake import fake_recipe
 
 CPU = torch.device("cpu")
@@ -167,3 +166,21 @@ def test_compiled_step_agrees(task: TaskBatch) -> None:
         take_step(learner, task)
     for name, tensor in plain.tensors().items():
         torch.testing.assert_close(compiled.tensors()[name], tensor, rtol=1e-4, atol=1e-5)
+
+
+def test_means_over_the_steps_that_had_the_metric() -> None:
+    meter = Meter()
+    meter.add({"loss": 1.0, "a": 2.0}, 0.1)
+    meter.add({"loss": 3.0}, 0.1)
+    meter.add({"loss": 5.0, "a": 4.0}, 0.1)
+    assert meter.flush() == {"loss": 3.0, "a": 3.0}
+    assert meter.flush() == {}
+
+
+def test_smoothing_is_not_biased_by_the_start() -> None:
+    meter = Meter()
+    meter.add({"loss": 2.0}, 0.5)
+    assert meter.loss == pytest.approx(2.0)
+    assert meter.seconds == pytest.approx(0.5)
+    meter.add({"loss": 4.0}, 0.5)
+    assert meter.loss == pytest.approx((2.0 * SMOOTHING + 4.0) / (SMOOTHING + 1.0))

@@ -19,10 +19,10 @@ from amortes.corpora.plan import CorpusConfig
 from amortes.engines import local_engine
 from amortes.errors import ConfigError, DataError, TrainingError
 from amortes.prior.tasks import TaskBatch, TaskStream
-from amortes.training.architectures import build_network
 from amortes.training.learner import Learner
-from amortes.training.loop import VALIDATION_SEED, Options, Status, train
+from amortes.training.loop import VALIDATION_SEED, Status, train
 from amortes.training.objectives import Metrics, base_loss
+from amortes.training.recipes import build_network
 from amortes.training.run import TrainingRun
 from amortes.training.tensorfile import read_tensors
 from tests.training import child
@@ -66,7 +66,7 @@ def raising_at(step: int, action: Callable[[], None]) -> Callable[[Status], None
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "undisturbed"
-    outcome = train(folder, child.RECIPE, options=Options(threads=1))
+    outcome = train(folder, child.RECIPE, threads=1)
     assert (outcome.reason, outcome.step) == ("finished", 20)
     return folder
 
@@ -78,7 +78,7 @@ def test_killed_run_goes_on_exactly(tmp_path: Path, undisturbed: Path) -> None:
     died = subprocess.run(command, cwd=ROOT, check=False, timeout=120)
     assert died.returncode == -signal.SIGKILL
     assert state(folder)[1]["step"] == 10
-    outcome = train(folder, child.RECIPE, options=Options(threads=1))
+    outcome = train(folder, child.RECIPE, threads=1)
     assert (outcome.reason, outcome.step) == ("finished", 20)
     assert_same(folder, undisturbed)
     assert lines(folder) == lines(undisturbed)
@@ -87,11 +87,11 @@ def test_killed_run_goes_on_exactly(tmp_path: Path, undisturbed: Path) -> None:
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_signal_saves_and_stops(tmp_path: Path, undisturbed: Path, signum: signal.Signals) -> None:
     report = raising_at(7, lambda: signal.raise_signal(signum))
-    outcome = train(tmp_path, child.RECIPE, options=Options(threads=1), report=report)
+    outcome = train(tmp_path, child.RECIPE, threads=1, report=report)
     assert (outcome.reason, outcome.step) == ("interrupted", 7)
     assert state(tmp_path)[1]["step"] == 7
     assert [line["step"] for line in lines(tmp_path)] == [5, 7]
-    assert train(tmp_path, child.RECIPE, options=Options(threads=1)).reason == "finished"
+    assert train(tmp_path, child.RECIPE, threads=1).reason == "finished"
     assert_same(tmp_path, undisturbed)
 
 
@@ -106,7 +106,7 @@ def test_second_signal_stops_at_once(tmp_path: Path) -> None:
 
 
 def test_hours(tmp_path: Path) -> None:
-    outcome = train(tmp_path, fake_recipe(), options=Options(hours=0.0))
+    outcome = train(tmp_path, fake_recipe(), hours=0.0)
     assert (outcome.reason, outcome.step) == ("out of time", 0)
     left: list[float] = []
 
@@ -115,7 +115,7 @@ def test_hours(tmp_path: Path) -> None:
         time.sleep(max(0.0, began + 1.1 - time.monotonic()))
 
     began = time.monotonic()
-    outcome = train(tmp_path, fake_recipe(), options=Options(hours=1 / 3600), report=report)
+    outcome = train(tmp_path, fake_recipe(), hours=1 / 3600, report=report)
     assert (outcome.reason, outcome.step) == ("out of time", 1)
     assert left[0] <= 1.0
     assert state(tmp_path)[1]["seconds"] >= 1.0
@@ -131,7 +131,7 @@ def test_finished_run_has_nothing_left_to_do(tmp_path: Path, undisturbed: Path) 
 def test_workers_change_nothing(tmp_path: Path, undisturbed: Path) -> None:
     recipe = dataclasses.replace(child.RECIPE, steps=3)
     for workers in (0, 1):
-        train(tmp_path / str(workers), recipe, options=Options(threads=1, workers=workers))
+        train(tmp_path / str(workers), recipe, threads=1, workers=workers)
     assert_same(tmp_path / "0", tmp_path / "1")
 
 
@@ -231,10 +231,10 @@ def test_a_validation_that_failed_is_repeated(
     message = rf"Too hard\. .* after step {step}, batch 0 {shape} of seed {VALIDATION_SEED}\."
     for _ in range(2):
         with pytest.raises(TrainingError, match=message):
-            train(tmp_path, child.RECIPE, options=Options(threads=1))
+            train(tmp_path, child.RECIPE, threads=1)
         assert state(tmp_path)[1]["step"] == step
     monkeypatch.undo()
-    assert train(tmp_path, child.RECIPE, options=Options(threads=1)).reason == "finished"
+    assert train(tmp_path, child.RECIPE, threads=1).reason == "finished"
     assert_same(tmp_path, undisturbed)
     assert lines(tmp_path) == lines(undisturbed)
 
@@ -250,7 +250,7 @@ def test_training_learns(tmp_path: Path) -> None:
 def test_settings_of_the_caller_are_restored(tmp_path: Path) -> None:
     threads, handler = torch.get_num_threads(), signal.getsignal(signal.SIGTERM)
     random_state = torch.random.get_rng_state()
-    train(tmp_path, fake_recipe(steps=1), options=Options(threads=threads + 1))
+    train(tmp_path, fake_recipe(steps=1), threads=threads + 1)
     assert torch.get_num_threads() == threads
     assert signal.getsignal(signal.SIGTERM) is handler
     assert torch.equal(random_state, torch.random.get_rng_state())
@@ -281,4 +281,4 @@ def test_device_that_is_not_there(tmp_path: Path) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     with pytest.raises(ConfigError, match="no GPU"):
-        train(tmp_path, fake_recipe(), options=Options(device="cuda"))
+        train(tmp_path, fake_recipe(), device="cuda")

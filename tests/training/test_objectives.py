@@ -12,17 +12,18 @@ from amortes.nets.distributions import Predictive
 from amortes.prior.gp import Hyperparameters
 from amortes.prior.posterior import exact_posterior
 from amortes.prior.tasks import TaskBatch
-from amortes.training.architectures import build_network
-from amortes.training.batches import place, take_rows
+from amortes.training.distributed import place, take_rows
 from amortes.training.objectives import (
     HINTS,
     alpha_loss,
     base_loss,
     gain_targets,
     hint_for,
+    query_mean,
     summarise,
     taught_gains,
 )
+from amortes.training.recipes import build_network
 from tests.training.fake import FakeConfig, FakeNetwork
 
 
@@ -243,3 +244,9 @@ def test_float32_is_kept(network: FakeNetwork, task: TaskBatch) -> None:
     for loss, _ in (base_loss(network, small), base_loss(network, small, num_pending=1)):
         assert loss.dtype == torch.float32
     assert alpha_loss(network, small)[0].dtype == torch.float32
+
+
+def test_queries_that_do_not_count_are_left_out() -> None:
+    values = torch.tensor([[1.0, 2.0, torch.nan], [5.0, torch.inf, 7.0], [1.0, 1.0, 1.0]])
+    counts = torch.tensor([[True, True, False], [False, False, True], [False, False, False]])
+    assert query_mean(values, counts).tolist() == [1.5, 7.0, 0.0]

@@ -6,11 +6,11 @@ import torch
 
 from amortes.errors import ConfigError
 from amortes.nets.kernel import KernelConfig
-from amortes.training.export import export, export_untrained, load_network
+from amortes.training.export import export, load_network
 from amortes.training.learner import Learner
 from amortes.training.run import Progress, TrainingRun
 from amortes.training.stages import Base, initial_network, load_teacher
-from tests.training.fake import PRIOR, FakeConfig, FakeNetwork, fake_recipe
+from tests.training.fake import PRIOR, FakeConfig, FakeNetwork, export_untrained, fake_recipe
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_teacher_is_the_network_of_a_file(taught: Path) -> None:
 
 def test_networks_of_which_nothing_is_learned(tmp_path: Path) -> None:
     file = tmp_path / "kernel.safetensors"
-    export_untrained(file, "kernel", KernelConfig(encoder=None), PRIOR)
+    export_untrained(file, KernelConfig(encoder=None), PRIOR)
     assert load_teacher(fake_recipe("alpha"), file).prior == PRIOR
     with pytest.raises(ConfigError, match=r"base: nothing in .* is learned"):
         Base.open(file)

@@ -72,13 +72,13 @@ class Fitted:
         self.told: tuple[Tensor | None, Tensor | None] | None = None  # the optimum, user's units
         self._hint: Hint | None = None  # the same for the network
         if state is not None:  # somebody has conditioned the network on this already
-            self._state = state
+            self.state = state
             return
         # Also when the caller is in inference mode: a later call may want gradients.
         with torch.inference_mode(False), torch.no_grad():
             pending = None if X_pending is None else X_pending[None]
             z = self.units.to_network(self.y)
-            self._state = network.condition(self.X[None], z[None], pending)
+            self.state = network.condition(self.X[None], z[None], pending)
 
     @property
     def d(self) -> int:
@@ -91,7 +91,7 @@ class Fitted:
         other.X_pending = _pending(X_pending, self.d)
         with torch.inference_mode(False), torch.no_grad():
             pending = None if other.X_pending is None else other.X_pending[None]
-            other._state = self.network.with_pending(self._state, pending)
+            other.state = self.network.with_pending(self.state, pending)
         return other
 
     def kriging_believer(self) -> "Fitted":
@@ -152,12 +152,12 @@ class Fitted:
         _check_points(Xq.flatten(0, 1), "Xq", self.d)
         if self._hint is not None:
             return None
-        return self.network.correlation(self._state, Xq, noise=noise)
+        return self.network.correlation(self.state, Xq, noise=noise)
 
     @property
     def lengthscale(self) -> Tensor | None:
         """Lengths over which y varies along each coordinate, `d`; None if nobody can say."""
-        lengths = self.network.lengthscale(self._state)
+        lengths = self.network.lengthscale(self.state)
         return None if lengths is None else lengths[0]
 
     @property
@@ -174,7 +174,7 @@ class Fitted:
     @property
     def noise_share(self) -> float | None:
         """The same in units of the standard deviation of the results."""
-        noise = self.network.noise_sd(self._state)
+        noise = self.network.noise_sd(self.state)
         return None if noise is None else float(noise)
 
     @property
@@ -182,7 +182,7 @@ class Fitted:
         """Logarithm of the density of y, all hyperparameters considered; None if nobody knows."""
         if not self.network.has_evidence:
             return None
-        density = float(self.network.log_evidence(self._state))
+        density = float(self.network.log_evidence(self.state))
         return density + float(self.units.log_slope(self.y).sum())
 
     def rough_moments(self, Xq: Tensor) -> tuple[Tensor, Tensor] | None:
@@ -192,7 +192,7 @@ class Fitted:
         faster way.
         """
         _check_points(Xq, "Xq", self.d)
-        moments = self.network.rough_moments(self._state, Xq[None])
+        moments = self.network.rough_moments(self.state, Xq[None])
         if moments is None or self._hint is not None:
             return None
         return moments[0][0], moments[1][0]
@@ -208,7 +208,7 @@ class Fitted:
     def _mean(self, Xq: Tensor) -> Tensor:
         """E[z] at Xq: `m`."""
         _check_points(Xq, "Xq", self.d)
-        z = self.network.mean(self._state, Xq[None]) if self._hint is None else None
+        z = self.network.mean(self.state, Xq[None]) if self._hint is None else None
         return self._predict(Xq).mean[0] if z is None else z[0]
 
     def gain_distribution(self, name: str, Xq: Tensor) -> Predictive:
@@ -228,7 +228,7 @@ class Fitted:
             raise ConfigError(f"score: must be one of {', '.join(SCORES)}, not {name!r}.")
         if name in GAINS:
             self._check_gain(Xq)
-            return self.network.expected_gain(self._state, Xq[None], name)[0]
+            return self.network.expected_gain(self.state, Xq[None], name)[0]
         if name == "mean":
             return self._mean(Xq)
         if name == "ucb":
@@ -236,9 +236,7 @@ class Fitted:
             return self._latent(Xq).upper_confidence_bound(beta)
         if best is None and self._hint is None:
             _check_points(Xq, "Xq", self.d)
-            value = self.network.log_expected_improvement(
-                self._state, Xq[None], self.best_points(1)
-            )
+            value = self.network.log_expected_improvement(self.state, Xq[None], self.best_points(1))
             if value is not None:
                 return value[0].exp() if name == "ei" else value[0]
         gained = self._improvement(Xq, best)
@@ -253,7 +251,7 @@ class Fitted:
         if best is not None and not math.isfinite(best):
             raise DataError(f"best: must be finite, not {best}.")
         if best is None and self._hint is None:
-            gained = self.network.improvement(self._state, Xq[None], self.best_points(1))
+            gained = self.network.improvement(self.state, Xq[None], self.best_points(1))
             if gained is not None:
                 return gained[0]
         value = self._best_z
@@ -297,7 +295,7 @@ class Fitted:
     @cached_property
     def _order(self) -> Tensor:
         """The observed points by their posterior means, best first: `n`."""
-        means = self.network.observed_mean(self._state) if self._hint is None else None
+        means = self.network.observed_mean(self.state) if self._hint is None else None
         if means is None:
             with torch.no_grad():
                 means = self._mean(self.X)[None]
@@ -306,7 +304,7 @@ class Fitted:
     def _gain(self, name: str, Xq: Tensor) -> Predictive:
         """Distribution of one gain, `m`."""
         self._check_gain(Xq)
-        return self.network.gain(self._state, Xq[None], (name,))[0, :, 0]
+        return self.network.gain(self.state, Xq[None], (name,))[0, :, 0]
 
     def _check_gain(self, Xq: Tensor) -> None:
         if self._hint is not None:
@@ -316,12 +314,12 @@ class Fitted:
     def _predict(self, Xq: Tensor) -> Predictive:
         """Distribution of the network's z, `1 x m`."""
         _check_points(Xq, "Xq", self.d)
-        return self.network.predict(self._state, Xq[None], self._hint)
+        return self.network.predict(self.state, Xq[None], self._hint)
 
     def _latent(self, Xq: Tensor) -> Predictive:
         """Distribution of the network's z without noise, `m`."""
         _check_points(Xq, "Xq", self.d)
-        return self.network.latent(self._state, Xq[None], self._hint)[0]
+        return self.network.latent(self.state, Xq[None], self._hint)[0]
 
 
 def check_beta(beta: float) -> None:

@@ -122,15 +122,12 @@ def evaluate(score: Score, X: Tensor) -> Tensor:
 
 def promising(mean: Tensor, sd: Tensor, each: int, log_weight: Tensor | None = None) -> Tensor:
     """Which of m points are among the best `each` for one of the factors: `m`, bool."""
-    chosen = torch.zeros(len(mean), dtype=torch.bool)
-    for c in OPTIMISM:
-        bound = sd if c == math.inf else mean + c * sd
-        chosen[bound.topk(min(each, len(mean))).indices] = True
-        if log_weight is not None:
-            rise = sd if c == math.inf else bound - mean.max()
-            weighed = rise.clamp_min(SMALLEST).log() + log_weight
-            chosen[weighed.topk(min(each, len(mean))).indices] = True
-    return chosen
+    bounds = torch.stack([sd if c == math.inf else mean + c * sd for c in OPTIMISM])
+    if log_weight is not None:
+        rises = torch.cat([bounds[:-1] - mean.max(), bounds[-1:]])
+        bounds = torch.cat([bounds, rises.clamp_min(SMALLEST).log() + log_weight])
+    best = bounds.topk(min(each, len(mean)), dim=1).indices
+    return torch.zeros(len(mean), dtype=torch.bool).index_fill(0, best.flatten(), True)
 
 
 @dataclass(frozen=True)

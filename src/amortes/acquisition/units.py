@@ -13,6 +13,7 @@ only) it is the size of the values, or 1 if they are zero.
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -76,6 +77,24 @@ class Units:
         v = power_transform(self._standard(y), power)
         sd = 1.0 if without_spread(y) else float(v.std())
         return dataclasses.replace(self, power=power, mean=float(v.mean()), sd=sd)
+
+    def with_powers(
+        self, powers: Sequence[float], y: Tensor
+    ) -> "tuple[list[Units], Tensor, Tensor]":
+        """Those of the same data y, `n`, with several powers, the z of y and log |dz/dy|.
+
+        `m x n` each. Powers by which outliers overflow are left out.
+        """
+        t, power = self._standard(y), torch.tensor(powers, dtype=y.dtype)[:, None]
+        v = power_transform(t, power)
+        mean, sd = v.mean(-1, keepdim=True), v.std(-1, keepdim=True)
+        if without_spread(y):
+            sd = torch.ones_like(sd)
+        z, slope = (v - mean) / sd, log_power_slope(t, power) - (self.scale * sd).log()
+        finite = z.isfinite().all(-1)
+        rows = torch.cat([power, mean, sd], dim=-1)[finite].tolist()
+        units = [dataclasses.replace(self, power=p, mean=m, sd=s) for p, m, s in rows]
+        return units, z[finite], slope[finite]
 
     def to_network(self, y: Tensor) -> Tensor:
         """The z of values y."""

@@ -1,19 +1,18 @@
 """What a user gains: a model tuned and a noisy function optimised, by us and by what people use.
 
-All methods of a seed begin with the same points and meet the same noise (`loop`). Drawn is what
+All methods of a seed begin with the same points and meet the same noise (`protocol`). Drawn is what
 users look at: the best score so far of a scikit-learn model, and with noise the regret of the point
 that a method recommends.
 """
 
-import math
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from amortes.bench.loop import Record, optimise
 from amortes.bench.methods.registry import method_factory
 from amortes.bench.problems.registry import make_problem
+from amortes.bench.protocol import optimise
 from amortes.colours import BLUE, GREY, ORANGE
 
 if TYPE_CHECKING:
@@ -26,18 +25,17 @@ SMALLEST = 1e-6  # regrets below this are drawn as this
 
 @dataclass(frozen=True)
 class Scene:
-    """A problem of the demo, and what is drawn of a run on it."""
+    """A problem of the demo, and what is drawn of a run on it: a field of its records."""
 
     problem: str
     title: str
     label: str
-    measure: Callable[[Record], float]
-    logarithmic: bool
+    measure: str
 
-
-def _regret(record: Record) -> float:
-    assert record.regret is not None
-    return max(record.regret, SMALLEST)
+    @property
+    def logarithmic(self) -> bool:
+        """Whether it is drawn on a logarithmic axis, as regrets are."""
+        return self.measure == "regret"
 
 
 SCENES = (
@@ -45,15 +43,13 @@ SCENES = (
         "sklearn-boosting-diabetes",
         "Tuning gradient boosting (diabetes data, 6 parameters)",
         "best cross-validated R² so far",
-        lambda record: record.simple_value,
-        False,
+        "simple_value",
     ),
     Scene(
         "hartmann6",
         "Hartmann-6 with noise (sd 0.316)",
         "regret of the recommended point",
-        _regret,
-        True,
+        "regret",
     ),
 )
 
@@ -70,16 +66,18 @@ def run_scene(scene: Scene, evaluations: int, seeds: int, update: Callable[..., 
             update(note=f"{scene.problem}, {METHODS[method]}, seed {seed}")
             factory = method_factory(method)
             records = optimise(problem, factory, seed=seed, iterations=evaluations)
-            curves[method].append([scene.measure(record) for record in records])
+            values = [getattr(record, scene.measure) for record in records]
+            if scene.logarithmic:
+                values = [max(value, SMALLEST) for value in values]
+            curves[method].append(values)
             update(advance=1)
     return curves
 
 
 def average(scene: Scene, values: list[float]) -> float:
     """The mean over seeds: of regrets the geometric one."""
-    if scene.logarithmic:
-        return math.exp(statistics.fmean(math.log(value) for value in values))
-    return statistics.fmean(values)
+    mean = statistics.geometric_mean if scene.logarithmic else statistics.fmean
+    return mean(values)
 
 
 def draw(results: list[tuple[Scene, Curves]], evaluations: int) -> "Figure":

@@ -2,15 +2,17 @@
 
 For each dimension and each size of noise, functions from the prior, the same for all methods; for
 each method the inference regret after n observations. Weights are chosen by this, not by benchmark
-functions.
+functions. A function depends on (prior, d, index) alone: it is the same under any noise, whose
+standard deviation is given rather than drawn. Its maximum is found by search.
 
 Runs are kept in a cache: those of methods that use the weights in a folder named by the content of
 the weights file, those of the others in one shared by all weights with the same prior.
 """
 
 import dataclasses
+import hashlib
+import json
 import math
-import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,28 +20,62 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
 import amortes
-from amortes.bench.environment import commit
-from amortes.bench.prior_scores import error_of_means
-from amortes.bench.problems.prior import PriorFunction, label
-from amortes.bench.protocol import MethodFactory, weights_digest
+from amortes.bench.protocol import MethodFactory, Problem, weights_digest
 from amortes.bench.results import PlannedRun, ResultsFolder
-from amortes.bench.sweep import Progress, named_method, sweep
+from amortes.bench.sweep import Progress, commit, named_method, sweep
 from amortes.engines import Engine
 from amortes.errors import ConfigError
 from amortes.files import AnyPath, cache_folder, sha256
 from amortes.optimiser.suggest import ACQUISITIONS
 from amortes.prior.gp import GPPrior
+from amortes.prior.newton import NewtonConfig, maximise_paths
+from amortes.prior.paths import Paths
+from amortes.random import derive_seeds
 
+BUDGET = 8  # times the search that training uses: a few milliseconds against a whole optimisation
+SEED = 0x626F  # apart from the seeds of training streams, which count up from zero
 DIMS = (2, 4, 6, 10)
 NOISES = (0.02, 0.3)
 METHODS = ("pes", "mes", "jes", "logei", "map-logei", "random")
 RIVAL = "logei"  # win rates and differences are against this one
 ALL = ("all", "all")
+SECONDS = ("fit_seconds", "search_seconds", "recommend_seconds")
 # Regrets below it count as it. Many functions are highest in a corner, which a method finds
 # exactly: a regret of 0, whose logarithm would outweigh all that happens on other functions. The
 # functions have standard deviation 1 under the prior: a ten-thousandth matters to nobody.
 FLOOR = 1e-4
+
+
+class PriorFunction(Problem):
+    """Function number `index` in dimension d of a prior, observed with the given noise."""
+
+    best: float
+
+    def __init__(self, prior: GPPrior, *, d: int, index: int, noise_sd: float) -> None:
+        self.name = f"{label(prior)}-d{d}-noise{noise_sd:g}-f{index}"
+        self.d, self.noise_sd = d, noise_sd
+        seeds = derive_seeds(SEED, d, index, count=2)
+        hyper = prior.sample(seeds[:1], d)
+        self._path = Paths.sample(prior.kernel, hyper, seeds[1:], dtype=torch.float64)
+        self.best = float(maximise_paths(self._path, NewtonConfig.for_dim(d, BUDGET)).f)
+
+    def value(self, X: Tensor) -> Tensor:
+        """The path at X, `m x d`: `m`."""
+        return self._path(X[None]).squeeze(0)
+
+
+def label(prior: GPPrior) -> str:
+    """Name of the prior, and eight characters that change with anything else about it."""
+    description: dict[str, Any] = prior.to_dict()
+    name = description.pop("name")
+    text = json.dumps(description, sort_keys=True)
+    return f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True)
@@ -157,46 +193,45 @@ def summarise(rows: Sequence[dict[str, Any]], setting: Setting) -> list[dict[str
     is negative (zero counts half), `seconds` those per step. The same function under two noises
     counts as one over all, with the average of its two.
     """
-    tasks = setting.tasks
+    tasks = pd.DataFrame(map(vars, setting.tasks.values()), [*setting.tasks])
     half, end = max(setting.evaluations // 2, *setting.dims), setting.evaluations
-    regret = {
-        (row["method"], row["problem"], row["iteration"]): math.log10(max(row["regret"], FLOOR))
-        for row in rows
-        if row["iteration"] in (half, end)
-    }
-    seconds: dict[tuple[str, str], list[float]] = {}
-    for row in rows:
-        if row["iteration"] > end:  # of a longer run
-            continue
-        taken = row["fit_seconds"] + row["search_seconds"] + row["recommend_seconds"]
-        seconds.setdefault((row["method"], row["problem"]), []).append(taken)
+    table = pd.DataFrame(rows, columns=["problem", "method", "iteration", "regret", *SECONDS])
+    table = table[table["iteration"] <= end]  # there may be longer runs
+    table = table.assign(log=np.log10(table["regret"].astype(float).clip(lower=FLOOR)))
+    logs = table.pivot(index="problem", columns=["method", "iteration"], values="log")
+    methods = dict.fromkeys([*setting.methods, RIVAL])
+    wanted = pd.MultiIndex.from_product([methods, (half, end)])
+    logs = logs.reindex(index=tasks.index, columns=wanted)
+    seconds = table.set_index(["method", "problem"])[[*SECONDS]].sum(axis=1)
     cells = [(str(d), f"{noise:g}") for d in setting.dims for noise in setting.noises]
-    table = []
-    for cell in [*cells, ALL]:
-        names = [
-            name
-            for name, task in tasks.items()
-            if cell in ((str(task.d), f"{task.noise_sd:g}"), ALL)
-        ]
+    found = []
+    for d, noise in [*cells, ALL]:
+        here = (tasks["d"].astype(str) == d) & (tasks["noise_sd"].map("{:g}".format) == noise)
         for method in setting.methods:
-            there = [name for name in names if (method, name, end) in regret]
-            differences = [
-                (tasks[name], regret[method, name, end] - regret[RIVAL, name, end])
-                for name in there
-                if (RIVAL, name, end) in regret and method != RIVAL
-            ]
-            scores: dict[str, Any] = {"d": cell[0], "noise": cell[1], "method": method}
-            scores["functions"] = len(there)
-            for n in (half, end):
-                values = [(tasks[name], regret[method, name, n]) for name in there]
-                mean, error = _mean_and_error(values)
-                scores |= {f"regret_{n}": mean, f"error_{n}": error}
-            mean, error = _mean_and_error(differences)
-            scores |= {"difference": mean, "error_difference": error}
-            scores["wins"] = _mean([0.5 if gap == 0 else float(gap < 0) for _, gap in differences])
-            scores["seconds"] = _mean([t for name in there for t in seconds[method, name]])
-            table.append(scores)
-    return table
+            own = logs[here | (d == "all")].dropna(subset=[(method, end)])
+            gaps = own[method, end] - own[RIVAL, end] if method != RIVAL else own[method, end][:0]
+            gaps = gaps.dropna()
+            taken = seconds[seconds.index.isin((method, name) for name in own.index)]
+            row = {"d": d, "noise": noise, "method": method, "functions": len(own)}
+            for name, values in ((half, own[method, half]), (end, own[method, end])):
+                row[f"regret_{name}"], row[f"error_{name}"] = _mean_and_error(values, tasks)
+            row["difference"], row["error_difference"] = _mean_and_error(gaps, tasks)
+            row["wins"] = float((gaps < 0).mean() + (gaps == 0).mean() / 2) if len(gaps) else None
+            row["seconds"] = float(taken.mean()) if len(taken) else None
+            found.append(row)
+    return found
+
+
+def _mean_and_error(
+    values: "pd.Series[float]", tasks: pd.DataFrame
+) -> tuple[float | None, float | None]:
+    """Mean over dimensions of means over functions, and its standard error; None if unknown."""
+    if values.empty:
+        return None, None
+    functions = values.groupby([tasks["d"], tasks["index"]]).mean()  # over noises
+    groups = functions.groupby("d")
+    error = math.sqrt((groups.sem() ** 2).sum(skipna=False)) / groups.ngroups
+    return float(groups.mean().mean()), None if math.isnan(error) else error
 
 
 def _problem(prior: GPPrior, tasks: Mapping[str, Task], name: str) -> PriorFunction:
@@ -216,16 +251,3 @@ def _forward(
     if left is not None and heard.total > heard.done:
         left *= (total - done) / (heard.total - heard.done)
     progress(dataclasses.replace(heard, done=done, total=total, seconds_left=left))
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return statistics.fmean(values) if values else None
-
-
-def _mean_and_error(values: Sequence[tuple[Task, float]]) -> tuple[float | None, float | None]:
-    """Mean over dimensions of means over functions, and its standard error; None if unknown."""
-    noises: dict[int, dict[int, list[float]]] = {}  # by dimension and index of the function
-    for task, value in values:
-        noises.setdefault(task.d, {}).setdefault(task.index, []).append(value)
-    groups = [[statistics.fmean(v) for v in functions.values()] for functions in noises.values()]
-    return _mean([statistics.fmean(group) for group in groups]), error_of_means(groups)

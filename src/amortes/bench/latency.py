@@ -1,13 +1,15 @@
 """How long a suggestion takes after new data: ours, those of BoTorch's models and of Optuna.
 
-For every number of points n, each of several datasets is handed to each method as new, and the
-wall-clock time until it says what to evaluate next is taken, on one thread. Datasets are drawn from
-the network's prior, with points such as an optimisation leaves (`draw`), or they are the first n
+For every number of points n, each of several datasets is handed to each method, and the wall-clock
+time until it says what to evaluate next is taken, on one thread. Datasets are drawn from the
+network's prior, with points such as an optimisation leaves (`draw`), or they are the first n
 results of real runs on a problem of the benchmarks (`run_on`).
 
-    amortes                    `Optimizer.ask`: condition the network, maximise the gain
+    amortes                    `Optimizer.ask` in a run: all results but the last were known before
+    ..., from scratch          the same with all results new, as after loading a run
     MAP GP + LogEI, GIBBON     BoTorch: fit `SingleTaskGP`, maximise by `optimize_acqf`
-    Optuna's GP                `GPSampler` with its default settings; fit and search are one
+    Optuna's GP                `GPSampler` with its default settings, in a run, too: it begins with
+                               what it has fitted before; fit and search are one
     fully Bayesian GP + JES    BoTorch: MCMC over hyperparameters; optional, as it takes minutes
     ..., compiled code         the same without the time to compile
 
@@ -35,17 +37,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from amortes.acquisition.output_warp import fit_warped
-from amortes.bench.loop import initial_points, noise, optimise
 from amortes.bench.methods.ours import Ours
 from amortes.bench.methods.registry import method_factory
-from amortes.bench.protocol import MethodFactory, Problem
+from amortes.bench.protocol import MethodFactory, Problem, initial_points, noise, optimise
 from amortes.nets.base import Network
 from amortes.optimiser import AmortesWarning, Float, Optimizer
 from amortes.prior.tasks import TaskConfig, TaskStream
 from amortes.threads import single_thread
 
 OURS, LOGEI, GIBBON, OPTUNA = "amortes", "MAP GP + LogEI", "MAP GP + GIBBON", "Optuna's GP"
+SCRATCH = f"{OURS}, from scratch"
 FULLY_BAYESIAN = "fully Bayesian GP + JES"
 COMPILED = f"{FULLY_BAYESIAN}, compiled code"
 MCMC = (FULLY_BAYESIAN, COMPILED)
@@ -65,16 +66,8 @@ Datasets = Callable[[int], Iterable[tuple[Tensor, Tensor]]]
 """X, `n x d`, and y, `n`, of several datasets, given n."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LatencyRow:
-    """Medians of one method at one number of points."""
-
-    n: int
-    method: str
-    ms: float
-    fit_ms: float
-    search_ms: float
-    times_ours: float
+Row = dict[str, Any]
+"""Medians of one method at one number of points, in milliseconds, and how many times ours."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,14 +86,16 @@ def compare(
     points: Sequence[int],
     seed: int,
     fully_bayesian: bool,
-) -> Iterator[LatencyRow]:
+) -> Iterator[Row]:
     """A row for each number of points and method; medians of all datasets but the first."""
     methods = {
-        OURS: ours(network),
+        OURS: ours(network, known=1),
+        SCRATCH: ours(network),
         LOGEI: _timed(method_factory("map-logei"), d),
         GIBBON: _timed(method_factory("map-gibbon"), d),
-        OPTUNA: _timed(method_factory("optuna-gp"), d),
+        OPTUNA: optunas_gp,
     }
+    method_factory("optuna-gp")  # says what is missing, if anything is
     if fully_bayesian:
         methods |= _fully_bayesian(d)
     with single_thread():
@@ -116,15 +111,14 @@ def compare(
             yield from rows(n, times)
 
 
-def rows(n: int, times: dict[str, list[Seconds]]) -> Iterator[LatencyRow]:
+def rows(n: int, times: dict[str, list[Seconds]]) -> Iterator[Row]:
     """Medians by method, ours the first."""
     ours = 1e3 * statistics.median(map(sum, times[OURS]))
     for name, taken in times.items():
         fit, search = (1e3 * statistics.median(part) for part in zip(*taken, strict=True))
         ms = 1e3 * statistics.median(map(sum, taken))
-        yield LatencyRow(
-            n=n, method=name, ms=ms, fit_ms=fit, search_ms=search, times_ours=ms / ours
-        )
+        row = {"n": n, "method": name, "ms": ms, "fit_ms": fit, "search_ms": search}
+        yield row | {"times_ours": ms / ours}
 
 
 def draw(
@@ -153,35 +147,56 @@ def run_on(network: Network[Any], problem: Problem, most: int, count: int, seed:
     return lambda n: [(X[:n], y[:n]) for X, y in runs]
 
 
-def ours(network: Network[Any]) -> Stopwatch:
-    """`Optimizer.ask` with its default acquisition."""
+def ours(network: Network[Any], known: int | None = None) -> Stopwatch:
+    """`Optimizer.ask` with its default acquisition; all but the last `known` results are not new.
+
+    The fit is timed by a prediction, which needs it; it is kept for what follows.
+    """
 
     def method(X: Tensor, y: Tensor, seed: int) -> Seconds:
         names = [f"x{i}" for i in range(X.shape[1])]
-        results = [
-            (dict(zip(names, x, strict=True)), value)
-            for x, value in zip(X.tolist(), y.tolist(), strict=True)
-        ]
+        configs = [dict(zip(names, x, strict=True)) for x in X.tolist()]
+        results = list(zip(configs, y.tolist(), strict=True))
+        before = results[: -(known or len(results))]
         space = {name: Float(0.0, 1.0) for name in names}
-        optimizer = Optimizer(space, "maximize", seed=seed, start=results, network=network)
-        begin = time.perf_counter()
-        fit_warped(network, X, y, maximise=True)
-        fit = time.perf_counter() - begin
+        optimizer = Optimizer(space, "maximize", seed=seed, start=before, network=network)
         with warnings.catch_warnings():
             # That there are more results than the network was trained for, once for each dataset.
             warnings.simplefilter("ignore", AmortesWarning)
+            if before:
+                optimizer.predict(configs[0])
+            for result in results[len(before) :]:
+                optimizer.tell(*result)
             begin = time.perf_counter()
+            optimizer.predict(configs[0])
+            fitted = time.perf_counter()
             optimizer.ask()
-            return Seconds(fit, time.perf_counter() - begin - fit)
+            return Seconds(fitted - begin, time.perf_counter() - fitted)
 
     return method
+
+
+def optunas_gp(X: Tensor, y: Tensor, seed: int) -> Seconds:
+    """`Study.ask` after one more result, of a sampler that has been asked before."""
+    from optuna.trial import TrialState
+
+    from amortes.bench.methods.optuna_samplers import OptunaMethod
+
+    method = OptunaMethod(_Unseen(X.shape[1]), seed, "gp")
+    method.begin(seed)
+    method.add(X[:-1], y[:-1])
+    method.study.tell(method.study.ask(method.space), state=TrialState.FAIL)
+    method.add(X[-1:], y[-1:])
+    begin = time.perf_counter()
+    method.study.ask(method.space)
+    return Seconds(0.0, time.perf_counter() - begin)
 
 
 def _fully_bayesian(d: int) -> dict[str, Stopwatch]:
     """JES of the fully Bayesian GP with BoTorch's defaults, as BoTorch compiles it and compiled."""
     method_factory("fb-jes")  # says what is missing, if anything is
-    from amortes.bench.methods.botorch_search import BOTORCH_PATH_RESTARTS as STARTS
     from amortes.bench.methods.fully_bayesian import FullyBayesian
+    from amortes.bench.methods.map_gp import BOTORCH_PATH_RESTARTS as STARTS
     from amortes.bench.methods.paper_gp import fit, fit_by_botorch
 
     def timed(sampler: Callable[[Tensor, Tensor, int], Any]) -> Stopwatch:

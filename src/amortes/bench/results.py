@@ -33,8 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from amortes.bench.loop import Record
-from amortes.bench.protocol import Problem
+from amortes.bench.protocol import Problem, Record
 from amortes.files import AnyPath, atomic_path, locked, write_text
 
 RESULTS, ENVIRONMENT = "results.csv", "environment.json"
@@ -77,19 +76,11 @@ def run_csv(
 ) -> str:
     """The file of a finished run."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for record in records:
-        row = vars(record) | {
-            "problem": run.problem,
-            "d": problem.d,
-            "noise_sd": problem.noise_sd,
-            "method": run.method,
-            "seed": run.seed,
-            "version": version,
-            "commit": commit,
-            "weights": weights,
-        }
+        row = vars(record) | vars(run) | {"d": problem.d, "noise_sd": problem.noise_sd}
+        row |= {"version": version, "commit": commit, "weights": weights}
         for name in ("x", "recommended"):
             row[name] = json.dumps([round(u, DIGITS) for u in row[name]])
         for name in ("fit_seconds", "search_seconds", "recommend_seconds"):

@@ -7,24 +7,37 @@ and does not stop the others; it is not tried again unless asked for.
 
 Weights may change while their name stays. A run records a digest of those it was made with, and a
 sweep that would add runs with others to it stops before it begins.
+
+`environment.json` describes the latest session of a sweep; sessions before it that differ in
+anything but the date are kept under "earlier".
 """
 
 import contextlib
+import datetime
+import importlib.metadata
+import os
+import platform
+import subprocess
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import amortes
-from amortes.bench.environment import write_environment
-from amortes.bench.loop import optimise
 from amortes.bench.problems.registry import make_problem
-from amortes.bench.protocol import MethodFactory, Problem, weights_digest
+from amortes.bench.protocol import MethodFactory, Problem, optimise, weights_digest
 from amortes.bench.results import ENVIRONMENT, PlannedRun, ResultsFolder, run_csv
 from amortes.engines import Engine, Made
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, FileError
+from amortes.files import read_json, write_json
+
+PACKAGES = (
+    *("torch", "botorch", "gpytorch", "jax", "numpyro", "optuna", "smac", "HEBO"),
+    *("scikit-learn", "numpy"),
+)
 
 ProblemMaker = Callable[[str], Problem]
 MethodMaker = Callable[[str], MethodFactory]
@@ -35,6 +48,68 @@ def named_method(name: str) -> MethodFactory:
     from amortes.bench.methods.registry import method_factory
 
     return method_factory(name)
+
+
+def commit() -> str:
+    """The commit of the checkout that amortes is imported from, "+" if changed; "" if none."""
+    file = Path(amortes.__file__)
+    folder = file.parent
+    try:
+        # An installed package may lie in the ignored environment of another project.
+        _git(folder, "ls-files", "--error-unmatch", file.name)
+        head = _git(folder, "rev-parse", "--short=12", "HEAD")
+        # Tests and notes may change without changing results.
+        return head + ("+" if _git(folder, "status", "--porcelain", "--", ".") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def describe() -> dict[str, Any]:
+    """What there is to know about this machine and installation."""
+    return {
+        "amortes": amortes.__version__,
+        "commit": commit(),
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "system": platform.platform(),
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def write_environment(path: Path) -> dict[str, Any]:
+    """Write or update the file; returns what it says about now."""
+    now = describe()
+    earlier: list[dict[str, Any]] = []
+    with contextlib.suppress(FileError):
+        before = read_json(path)
+        earlier = before.pop("earlier", [])
+        if {**before, "date": ""} != {**now, "date": ""}:
+            earlier.append(before)
+    write_json(path, now | {"earlier": earlier})
+    return now
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _cpu_model() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +151,10 @@ def sweep(
     results = ResultsFolder(folder)
     with results.locked():
         results.clear_temporary()
-        digests = _digests(runs, method_maker)
+        digests = {}  # of the weights of each method, as they are now
+        for method in dict.fromkeys(run.method for run in runs):
+            with contextlib.suppress(Exception):  # of whatever kind: its runs will say it
+                digests[method] = weights_digest(method_maker(method))
         _check_weights(results, digests)
         missing = [run for run in runs if not results.finished(run)]
         todo = [run for run in missing if retry_failed or not results.failed(run)]
@@ -109,15 +187,6 @@ def sweep(
         failures=[results.failure_file(run) for run in failures],
         seconds=time.perf_counter() - begin,
     )
-
-
-def _digests(runs: Sequence[PlannedRun], method_maker: MethodMaker) -> dict[str, str]:
-    """Of the weights of each method, as they are now."""
-    digests = {}
-    for method in dict.fromkeys(run.method for run in runs):
-        with contextlib.suppress(Exception):  # of whatever kind: its runs will say it
-            digests[method] = weights_digest(method_maker(method))
-    return digests
 
 
 def _check_weights(results: ResultsFolder, digests: Mapping[str, str]) -> None:

@@ -17,7 +17,7 @@ COMMANDS = {
     "info": ("weights:info", "Show the networks that come with amortes."),
     "prior": ("groups:prior", "Look at the priors that networks learn from."),
     "train": ("groups:train", "Train a network."),
-    "export": ("export:export", "Write a trained network to one file."),
+    "export": ("weights:export", "Write a trained network to one file."),
     "bench": ("groups:bench", "Benchmark optimisers, and time them."),
     "evaluate": ("groups:evaluate", "Score a network against exact references."),
 }

@@ -1,4 +1,4 @@
-"""`amortes bench latency`: how long a suggestion takes."""
+"""`amortes bench latency` and `search`: how long a suggestion takes, and how good its search is."""
 
 import dataclasses
 import json
@@ -8,13 +8,15 @@ from pathlib import Path
 
 import click
 
+from amortes.acquisition.bench import compare as compare_searches
+from amortes.acquisition.fitted import SCORES
 from amortes.bench.latency import (
     FULLY_BAYESIAN,
     LOGEI,
     OPTUNA,
     OURS,
     Datasets,
-    LatencyRow,
+    Row,
     Start,
     compare,
     draw,
@@ -32,11 +34,12 @@ from amortes.cli.console import (
     format_value,
     json_option,
     option,
+    parse_sizes,
     show_rows,
 )
-from amortes.cli.parsing import parse_sizes
 from amortes.cli.weights import Weights
-from amortes.pretrained import as_network
+from amortes.nets.base import GAINS
+from amortes.pretrained import DEFAULT, as_network
 
 # What amortes aims at.
 AT, MOST_MS = 50, 25.0
@@ -71,13 +74,13 @@ def latency(
     check: bool,
     as_json: bool,
 ) -> None:
-    """Time one suggestion after new data, on one thread of this machine.
+    """Time one suggestion after a new result, on one thread of this machine.
 
     amortes is timed as `Optimizer.ask` with WEIGHTS, a file or a name from `amortes info` (by
-    default the first). BoTorch fits a MAP Gaussian process and maximises LogEI or GIBBON with
-    optimize_acqf (128 raw samples, 10 restarts). Optuna is timed with its GPSampler. Without
-    WEIGHTS, the command also measures, in a fresh process, how long it takes to import amortes and
-    load the network, and the peak memory.
+    default the first), in a run and from scratch, as after loading one. BoTorch fits a MAP Gaussian
+    process and maximises LogEI or GIBBON with optimize_acqf (128 raw samples, 10 restarts). Optuna
+    is timed with its GPSampler. Without WEIGHTS, the command also measures, in a fresh process, how
+    long it takes to import amortes and load the network, and the peak memory.
 
     \b
     Examples:
@@ -95,19 +98,18 @@ def latency(
         d, datasets = made.d, run_on(network, made, max(points), repeats + 1, seed)
     start = measure_start(d, max(points)) if weights is None else None
     rows = []
-    with counting("rows", "measuring", len(points) * (6 if fully_bayesian else 4)) as update:
+    with counting("rows", "measuring", len(points) * (7 if fully_bayesian else 5)) as update:
         for row in compare(
             network, datasets, d=d, points=points, seed=seed, fully_bayesian=fully_bayesian
         ):
             rows.append(row)
-            update(advance=1, note=f"n={row.n}")
+            update(advance=1, note=f"n={row['n']}")
     missed = list(misses(rows, start))
-    tables = [dataclasses.asdict(row) for row in rows]
     if as_json:
         about = None if start is None else dataclasses.asdict(start)
-        click.echo(json.dumps({"d": d, "rows": tables, "start": about, "missed": missed}, indent=2))
+        click.echo(json.dumps({"d": d, "rows": rows, "start": about, "missed": missed}, indent=2))
     else:
-        show_rows(tables, as_json=False, title=f"One suggestion after new data, d = {d}")
+        show_rows(rows, as_json=False, title=f"One suggestion after a new result, d = {d}")
         if start is not None:
             OUT.print(
                 f"import and load: {format_value(start.import_seconds)} s, "
@@ -119,19 +121,68 @@ def latency(
         raise click.exceptions.Exit(EXIT_FAILED_CHECK)
 
 
-def misses(rows: list[LatencyRow], start: Start | None) -> list[str]:
+def misses(rows: list[Row], start: Start | None) -> list[str]:
     """The targets that these measurements miss, as sentences."""
     missed = []
     for row in rows:
-        if row.method == OURS and row.n == AT and row.ms > MOST_MS:
-            missed.append(f"{row.ms:.0f} ms at n = {AT}, wanted at most {MOST_MS:.0f}")
-        if row.method in FASTER and row.times_ours < FASTER[row.method]:
+        method, n, ms, times = (row[name] for name in ("method", "n", "ms", "times_ours"))
+        if method == OURS and n == AT and ms > MOST_MS:
+            missed.append(f"{ms:.0f} ms at n = {AT}, wanted at most {MOST_MS:.0f}")
+        if method in FASTER and times < FASTER[method]:
             missed.append(
-                f"{row.times_ours:.1f} times faster than {row.method} at n = {row.n}, "
-                f"wanted {FASTER[row.method]:.0f}"
+                f"{times:.1f} times faster than {method} at n = {n}, wanted {FASTER[method]:.0f}"
             )
     if start is not None and start.import_seconds > MOST_IMPORT_SECONDS:
         missed.append(f"import takes {start.import_seconds:.1f} s, wanted {MOST_IMPORT_SECONDS}")
     if start is not None and start.peak_mib > MOST_PEAK_MIB:
         missed.append(f"peak memory is {start.peak_mib:.0f} MiB, wanted {MOST_PEAK_MIB:.0f}")
     return missed
+
+
+@click.command()
+@click.argument("weights", default=DEFAULT, type=Weights())
+@option(
+    "--score", type=click.Choice(SCORES), default="jes", help="Acquisition function to maximise."
+)
+@option("--dims", callback=parse_sizes, default="2,6", metavar="D,D,...",
+        help="Numbers of dimensions.")  # fmt: skip
+@option("--points", callback=parse_sizes, default="20,50", metavar="N,N,...",
+        help="Numbers of observed points.")  # fmt: skip
+@option("--datasets", type=POSITIVE, default=20, help="Datasets per size.")
+@option("--seed", type=NATURAL, default=0, help="Which datasets.")
+@json_option
+def search(
+    weights: Path,
+    score: str,
+    dims: tuple[int, ...],
+    points: tuple[int, ...],
+    datasets: int,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Compare the search for the best acquisition value with BoTorch's optimize_acqf.
+
+    Both maximise the same acquisition function of the network in WEIGHTS (by default the one that
+    comes with amortes) on datasets drawn from its prior. optimize_acqf uses 128 raw samples and 10
+    restarts. In the column `missed`, 0 is the best value known and 1 that of a random point.
+
+    \b
+    Examples:
+      amortes bench search --datasets 5
+      amortes bench search weights.safetensors --score jes --dims 6 --points 50
+    """
+    network = as_network(weights, gains=score in GAINS)
+    rows = []
+    with counting("sizes", "searching", len(dims) * len(points)) as update:
+        for d in dims:
+            network.prior.check_dim(d)
+            for n in points:
+                update(note=f"d={d} n={n}")
+                rows += compare_searches(
+                    network, d=d, n=n, score=score, datasets=datasets, seed=seed
+                )
+                update(advance=1)
+    table = [dataclasses.asdict(row) for row in rows]
+    if not as_json:  # what is the same in all rows goes into the title
+        table = [{k: v for k, v in row.items() if k not in ("score", "datasets")} for row in table]
+    show_rows(table, as_json=as_json, title=f"{score}, {datasets} datasets of each size")

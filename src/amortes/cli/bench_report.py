@@ -1,10 +1,11 @@
-"""`amortes bench report`: figures, tables and a page from the results of a sweep."""
+"""`amortes bench report`, `pack` and `traces`: from the results of sweeps to a page or a file."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
-from amortes.cli.console import FOLDER, OUT, PATH
+from amortes.cli.console import FILE, FOLDER, OUT, PATH, Command, option, options
 from amortes.errors import needs_extra
 
 
@@ -52,15 +53,14 @@ def report(
       amortes bench report runs/ours runs/baselines --timed runs/runtime --traces runs/traces
     """
     with needs_extra("bench", "Reports need pandas and Jinja2"):
-        from amortes.bench.report.curves import NO_CURVES
+        from amortes.bench.report.curves import load_published
+        from amortes.bench.report.load import load_results
         from amortes.bench.report.parts import Study
-        from amortes.bench.report.published import load_published
-        from amortes.bench.report.results import load_results
         from amortes.bench.report.write import write_figure, write_report, write_section
 
     study = Study(
         load_results(*results),
-        NO_CURVES if no_anchors else load_published(),
+        load_published()[: 0 if no_anchors else None],
         traces=load_results(traces) if traces else None,
         timed=load_results(timed) if timed else None,
     )
@@ -76,3 +76,55 @@ def report(
         lines = [f"Wrote {path}" for path in written]
     for line in lines:
         OUT.print(line, markup=False, soft_wrap=True)
+
+
+def _files(output: str) -> Callable[[Command], Command]:
+    """From several folders to one file."""
+    return options(
+        click.argument("results", nargs=-1, required=True, type=PATH),
+        option("--output", "-o", type=FILE, default=Path(output), help="File to write."),
+    )
+
+
+@click.command()
+@_files("results.csv.gz")
+def pack(results: tuple[Path, ...], output: Path) -> None:
+    """Pack RESULTS, folders written by `amortes bench run`, into one small file.
+
+    The file leaves out the points (x, y) but has all that a report needs: `amortes bench report`
+    reads it like a folder. If several folders contain the same run (problem, method and seed), the
+    last one counts.
+
+    \b
+    Example:
+      amortes bench pack out/ours out/baselines -o results.csv.gz
+    """
+    with needs_extra("bench", "Packing results needs pandas"):
+        from amortes.bench.report.load import pack as write
+
+    _say(output, f"{write(results, output)} runs")
+
+
+@click.command()
+@_files("traces.npz")
+def traces(results: tuple[Path, ...], output: Path) -> None:
+    """Extract the points and values of RESULTS, folders written by `amortes bench run`.
+
+    They go into one file, for `amortes evaluate prior --traces`.
+
+    \b
+    Example:
+      amortes bench run --suite real --methods optuna-tpe,random --seeds 0 --iterations 60 \\
+          --out out/traces
+      amortes bench traces out/traces -o traces.npz
+    """
+    from amortes.bench.prior_scores import traces_of, write_traces
+
+    found = traces_of(results)
+    write_traces(output, found)
+    _say(output, f"{len(found)} traces")
+
+
+def _say(output: Path, what: str) -> None:
+    size = output.stat().st_size / 1e3
+    OUT.print(f"Wrote {output}: {what}, {size:.0f} kB", markup=False, soft_wrap=True)

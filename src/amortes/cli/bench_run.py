@@ -5,8 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from amortes.cli.console import FOLDER, POSITIVE, json_option, option, show_rows
-from amortes.cli.parsing import parse_names, parse_ranges
+from amortes.cli.console import (
+    FOLDER,
+    POSITIVE,
+    json_option,
+    option,
+    parse_names,
+    parse_ranges,
+    show_rows,
+)
 from amortes.cli.sweep_options import show_failures, sweep_options, sweep_progress
 
 if TYPE_CHECKING:

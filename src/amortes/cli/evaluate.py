@@ -14,24 +14,22 @@ from amortes.cli.console import (
     json_option,
     option,
     options,
+    parse_cells,
     show_rows,
     write_figure,
 )
-from amortes.cli.parsing import parse_cells
 from amortes.cli.weights import Weights
 from amortes.errors import FileError
 from amortes.nets.base import Network
 from amortes.nets.kernel import KernelNetwork
-from amortes.oracles import alpha_tasks
-from amortes.oracles.alpha_scores import alpha_scores, summarise
-from amortes.oracles.base_scores import average, base_score
+from amortes.oracles import alpha_scores
+from amortes.oracles.base_scores import DATASETS, Cell, average, base_score, grid, references
 from amortes.oracles.brute_force import BruteForceConfig
 from amortes.oracles.gain_figure import draw_gains
-from amortes.oracles.reference import DATASETS, Cell, grid, references
 from amortes.pretrained import as_network
 from amortes.prior.gp import PRIORS, named_prior
-from amortes.training.architectures import build_network
 from amortes.training.export import load_network
+from amortes.training.recipes import build_network
 
 weights_argument = click.argument("weights", type=Weights())
 oracle_options = options(
@@ -84,7 +82,7 @@ def base(
         found = references(
             prior, cells, cache, lambda c: update(advance=1, note=f"d={c[0]} n={c[1]}")
         )
-    scores = {}
+    rows = []
     with counting("cells", "network", len(cells) * len(variants)) as update:
         for name, variant in variants.items():
             own = []
@@ -92,17 +90,16 @@ def base(
                 update(note=f"{name}, d={cell[0]} n={cell[1]}")
                 own.append(base_score(name, variant, cell, found[cell], datasets))
                 update(advance=1)
-            scores[name] = [*own, *average(own)]
-    rows = [dataclasses.asdict(score) for own in scores.values() for score in own]
+            rows += [*own, *average(own)]
     show_scores(rows, "network", f"{weights.name} on prior {prior.name}", as_json=as_json)
 
 
 @click.command()
 @option("--cells", callback=parse_cells, metavar="d:n,...",
-        help="Dimensions (1, 2) and dataset sizes.  [default: n in 3, 8, 20, and 50 with queries "
-             "near the best point]")  # fmt: skip
-@option("--tasks", type=click.IntRange(1, alpha_tasks.MAX_TASKS), help="Tasks per cell.",
-        default=alpha_tasks.DEFAULT_TASKS)  # fmt: skip
+        help="Dimensions and dataset sizes.  [default: d in 1, 2 with n in 3, 8, 20, and 50 with "
+             "queries near the best point; 4:20, 6:50, 10:50]")  # fmt: skip
+@option("--tasks", type=click.IntRange(1, alpha_scores.MAX_TASKS), help="Tasks per cell.",
+        default=alpha_scores.DEFAULT_TASKS)  # fmt: skip
 @option("--botorch/--no-botorch", default=True, show_default=False,
         help="Also score BoTorch (the default).")  # fmt: skip
 @oracle_options
@@ -117,16 +114,19 @@ def alpha(
 ) -> None:
     """Score the information gains of WEIGHTS against brute force, in 1-D and 2-D.
 
+    With more dimensions the reference is the closed form with 256 draws of the optimum.
+
     \b
     Columns, each a mean over tasks:
-      tasks              number of tasks in which brute force is precise enough to rank points
-      alpha              rank correlation over x between the network's gains and brute force
+      alpha              rank correlation over x between the network's gains and the reference
       alpha regret       gain lost by evaluating at the network's maximum, as a share of the best
+      size               the network's gains over the reference's, at the best quarter of points
       monte carlo ...    the same for Monte Carlo over the base, from which alpha learns
       botorch ...        the same for BoTorch: PES, GIBBON (mes) and JES, on exact GP samples
 
-    JSON also contains the ceiling: the rank correlation that a perfect acquisition function would
-    have. It is below 1 because brute force has an error, too.
+    JSON also contains the number of tasks in which the reference is precise enough to rank points,
+    and the ceiling: the rank correlation that a perfect acquisition function would have. It is
+    below 1 because brute force has an error, too.
 
     \b
     Examples:
@@ -137,10 +137,11 @@ def alpha(
     if network.learned_gains and "alpha" not in card.stages:
         raise FileError(f"{weights} has no trained gains; export the run of an alpha stage.")
     prior = named_prior(prior_name) if prior_name else network.prior
-    cells = cells or alpha_tasks.grid(prior)
+    cells = cells or alpha_scores.grid(prior)
     scores = []
     with counting("tasks", "brute force", len(cells) * tasks) as update:
-        found = alpha_tasks.alpha_tasks(
+        found = alpha_scores.alpha_tasks(
+            network,
             prior,
             cells,
             tasks,
@@ -149,9 +150,9 @@ def alpha(
             on_task=lambda label: update(advance=1, note=label),
         )
         for cell, one in found:
-            scores += alpha_scores(network, cell, one)
+            scores += alpha_scores.alpha_scores(network, cell, one)
     title = f"{weights.name} on prior {prior.name}"
-    show_scores(summarise(scores), "gain", title, as_json=as_json)
+    show_scores(alpha_scores.summarise(scores), "gain", title, as_json=as_json)
 
 
 @click.command()
@@ -198,7 +199,7 @@ def show_scores(rows: list[dict[str, Any]], by: str, title: str, *, as_json: boo
             {
                 name: round(cell, 3) if isinstance(cell, float) else cell
                 for name, cell in row.items()
-                if name not in (by, "ceiling")
+                if name not in (by, "ceiling", "tasks")
             }
             for row in rows
             if row[by] == value

@@ -55,10 +55,10 @@ class LazyGroup(click.Group):
 BENCH = {
     "run": ("bench_run:run", "Run optimisers on problems."),
     "report": ("bench_report:report", "Make figures, tables and a web page of results."),
-    "pack": ("bench_files:pack", "Pack results into one small file."),
-    "traces": ("bench_files:traces", "Extract traces, for `amortes evaluate prior`."),
+    "pack": ("bench_report:pack", "Pack results into one small file."),
+    "traces": ("bench_report:traces", "Extract traces, for `amortes evaluate prior`."),
     "latency": ("bench_latency:latency", "Time a suggestion; compare with BoTorch, Optuna."),
-    "search": ("bench_search:search", "Compare the acquisition search with BoTorch's."),
+    "search": ("bench_latency:search", "Compare the acquisition search with BoTorch's."),
 }
 
 
@@ -79,7 +79,7 @@ EVALUATE = {
     "base": ("evaluate:base", "Score predictions against a fully Bayesian GP."),
     "alpha": ("evaluate:alpha", "Score information gains against brute force."),
     "figure": ("evaluate:figure", "Draw predictions and gains in one dimension."),
-    "prior": ("evaluate_prior:prior", "Score priors on real optimisation runs."),
+    "prior": ("evaluate_bo:prior", "Score priors on real optimisation runs."),
     "bo": ("evaluate_bo:bo", "Optimise functions drawn from the prior."),
 }
 
@@ -102,7 +102,7 @@ def evaluate() -> None:
 
 
 PRIOR = {
-    "show": ("prior_show:show", "Draw functions from a prior."),
+    "show": ("prior_corpus:show", "Draw functions from a prior."),
     "bench": ("prior_search:bench", "Measure speed and precision of the maximisers."),
     "ensemble": ("prior_search:ensemble", "Build the paper's ensemble of maximisers."),
     "generate": ("prior_corpus:generate", "Write functions and their maxima to disk."),

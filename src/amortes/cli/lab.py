@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from amortes.cli.console import ERR, FOLDER, OUT, option
-from amortes.errors import FileError, MissingExtraError
+from amortes.errors import MissingExtraError
+from amortes.files import make_folder
 
 
 @click.command()
@@ -39,10 +40,7 @@ def lab(folder: Path, port: int | None, host: str, no_browser: bool) -> None:
             f"`amortes lab` needs {error.name or 'more packages'}; install it with "
             f'`pip install "amortes[lab]"`.'
         ) from None
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"cannot create the folder {folder}: {error.strerror}.") from None
+    make_folder(folder)
     if host not in LOOPBACK:
         ERR.print(
             "[yellow]Anyone on the network who has the address can open this page, and the "

@@ -1,4 +1,4 @@
-"""`amortes prior generate` and `amortes prior verify`: corpora of maximised paths."""
+"""`amortes prior show`, and `generate` and `verify`: functions of a prior, drawn and stored."""
 
 import dataclasses
 import json
@@ -18,12 +18,39 @@ from amortes.cli.console import (
     OUT,
     POSITIVE,
     counting,
+    figure_option,
+    format_ranges,
     json_option,
     option,
+    parse_ranges,
     show_rows,
+    write_figure,
 )
-from amortes.cli.parsing import format_ranges, parse_ranges
 from amortes.cli.sweep_options import engine_options
+
+
+@click.command()
+@option(
+    "--prior", "name", default="real", help="Name of the prior: paper, paper-1d, robust or real."
+)
+@option("--seed", default=0, type=NATURAL, help="Which functions to draw.")
+@option("--context", default=20, type=click.IntRange(1, 200),
+        help="Points of the simulated optimisation run.")  # fmt: skip
+@figure_option("out/prior.png")
+def show(name: str, seed: int, context: int, output: Path) -> None:
+    """Draw functions from a prior, with their maxima, in one and two dimensions.
+
+    Each comes with a simulated optimisation run (a trace), which is what a network is trained on.
+
+    \b
+    Example:
+      amortes prior show --prior paper --seed 7 --output out/paper.svg
+    """
+    from amortes.prior.gp import named_prior
+    from amortes.prior.prior_figure import draw_prior
+
+    write_figure(draw_prior(named_prior(name), seed=seed, context=context), output)
+
 
 if TYPE_CHECKING:
     from amortes.corpora.plan import CorpusConfig
@@ -137,16 +164,6 @@ def verify(folder: Path, sample: int, budget: int, as_json: bool) -> None:
                 description=what, completed=done, total=total
             ),
         )
-    rows = [
-        {
-            "d": row.d,
-            "paths": row.num_paths,
-            "sampled": row.sampled,
-            "within_1e-5": row.exact,
-            "largest_gap": row.largest_gap,
-        }
-        for row in result.dims
-    ]
     again = format_ranges(result.damaged)
     repair = shlex.join(["amortes", "prior", "generate", str(folder), "--only-shards", again])
     if as_json:
@@ -154,11 +171,11 @@ def verify(folder: Path, sample: int, budget: int, as_json: bool) -> None:
             "shards": result.num_shards,
             "damaged": result.damaged,
             "repair": repair if result.damaged else None,
-            "dims": rows,
+            "dims": result.dims,
         }
         click.echo(json.dumps(value, indent=2))
     else:
-        show_rows(rows, as_json=False, title=str(folder))
+        show_rows(result.dims, as_json=False, title=str(folder))
         whole = result.num_shards - len(result.damaged)
         OUT.print(f"{whole} of {result.num_shards} shards are whole.")
     if result.damaged:

@@ -1,6 +1,5 @@
 """`amortes prior bench` and `amortes prior ensemble`: the searches for the maxima of paths."""
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -31,9 +30,9 @@ from amortes.cli.console import (
     counting,
     json_option,
     option,
+    parse_sizes,
     show_rows,
 )
-from amortes.cli.parsing import parse_sizes
 from amortes.prior.gp import PRIORS, named_prior
 from amortes.random import derive_seeds
 
@@ -86,7 +85,7 @@ def bench(
     for d in dims:
         law.check_dim(d)
     ensemble = Ensemble.load(ensemble_file) if ensemble_file else DEFAULT_ENSEMBLE
-    rows: list[comparison.MaximiserRow] = []
+    rows: list[comparison.Row] = []
     missed: list[str] = []
     with counting("paths", "reference", num_paths * len(dims)) as update:
         for d in dims:
@@ -103,7 +102,7 @@ def bench(
             )
             rows += compared
             missed += comparison.missed_targets(compared[0])  # Newton on most paths
-    show_rows([dataclasses.asdict(row) for row in rows], as_json=as_json, title=f"prior {prior}")
+    show_rows(rows, as_json=as_json, title=f"prior {prior}")
     if check and missed:
         ERR.print("\n".join(f"[red]Newton misses its target:[/] {line}" for line in missed))
         raise click.exceptions.Exit(EXIT_FAILED_CHECK)
@@ -172,9 +171,8 @@ def ensemble(
             runs.append(run)
             dropped += run.mean_seconds > max_seconds
             update(advance=1, note=f"({dropped} too slow)")
-    selection = select(runs, num_paths, seed=seed, **limits)
-    ensemble = selection.ensemble
-    built = settings | {k: v for k, v in vars(selection).items() if k != "ensemble"}
+    ensemble, about = select(runs, num_paths, seed=seed, **limits)
+    built = settings | about
     ensemble.save(output, built=built)
     members = [vars(member) for member in ensemble.members]
     if as_json:
@@ -186,16 +184,16 @@ def ensemble(
                 "member": " ".join(f"{k}={v}" for k, v in member.items()),
                 "ms_per_path": ms,
             }
-            for member, ms in zip(members, selection.member_ms_per_path, strict=True)
+            for member, ms in zip(members, about["member_ms_per_path"], strict=True)
         ],
         as_json=False,
         title=f"Ensemble of {len(members)} for d={d}, prior {prior}",
     )
     for line in (
-        f"Candidates within {max_seconds:g} s per path: {selection.eligible} of {candidates}.",
-        f"The ensemble takes {selection.ms_per_path:.1f} ms per path and core.",
-        f"Mean regret {selection.held_out_regret:.1e} on held-out paths ({FOLDS} folds), "
-        f"{selection.regret:.1e} on all paths after merging.",
+        f"Candidates within {max_seconds:g} s per path: {about['eligible']} of {candidates}.",
+        f"The ensemble takes {about['ms_per_path']:.1f} ms per path and core.",
+        f"Mean regret {about['held_out_regret']:.1e} on held-out paths ({FOLDS} folds), "
+        f"{about['regret']:.1e} on all paths after merging.",
         f"Written to {output}.",
     ):
         OUT.print(line, soft_wrap=True, highlight=False)

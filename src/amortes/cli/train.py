@@ -1,6 +1,5 @@
 """`amortes train`: its commands, their options, and progress for people and for log files."""
 
-import dataclasses
 import datetime
 import os
 from collections.abc import Callable
@@ -28,10 +27,10 @@ from amortes.corpora.corpus import Corpus
 from amortes.errors import ConfigError
 from amortes.prior.gp import PRIORS, named_prior
 from amortes.training import loop
-from amortes.training.architectures import learns_gains
+from amortes.training.distributed import torch_settings
 from amortes.training.export import load_network
 from amortes.training.learning_curves import draw_curves
-from amortes.training.recipes import RECIPES, STAGES, Recipe, Stage, recipe
+from amortes.training.recipes import RECIPES, STAGES, Recipe, learns_gains, recipe
 from amortes.training.run import TrainingRun
 from amortes.training.stages import Base
 from amortes.training.throughput import bench as measure
@@ -71,16 +70,7 @@ run_options = options(
 @click.command()
 @source_options
 @run_options
-def base(
-    recipe_name: str,
-    prior: str,
-    folder: Path,
-    steps: int | None,
-    overrides: tuple[str, ...],
-    start: Path | None,
-    corpus_folder: Path | None,
-    **options: Any,
-) -> None:
+def base(recipe_name: str, prior: str, start: Path | None, **options: Any) -> None:
     """Train the base stage of a network.
 
     A kernel network learns to infer hyperparameters, and computes everything else. A transformer
@@ -101,11 +91,10 @@ def base(
     config = {}
     if start is not None:
         network, card = load_network(start)
-        require_kind(recipe_name, "base", card.network, start)
+        require_kind(recipe_name, card.network, start)
         config = {"config": network.config}
-    settings = with_steps(overrides, steps)
-    chosen = recipe(recipe_name, "base", named_prior(prior), settings, **config)
-    run(folder, chosen, corpus_folder, options, start=start)
+    chosen = recipe(recipe_name, "base", named_prior(prior), settings_of(options), **config)
+    run(chosen, start=start, **options)
 
 
 @click.command()
@@ -118,17 +107,7 @@ def base(
         help="Learn the gains of this trained network (name or file) instead of those "
              "of the base.")  # fmt: skip
 @run_options
-def alpha(
-    recipe_name: str | None,
-    trained: Path,
-    teacher: Path | None,
-    folder: Path,
-    steps: int | None,
-    overrides: tuple[str, ...],
-    start: Path | None,
-    corpus_folder: Path | None,
-    **options: Any,
-) -> None:
+def alpha(recipe_name: str | None, trained: Path, **options: Any) -> None:
     """Train the alpha stage of a transformer: the information gains PES, MES and JES.
 
     The prior and the architecture are those of the base. Kernel networks have no alpha stage,
@@ -145,10 +124,10 @@ def alpha(
     opened = Base.open(trained)
     source = opened.recipe
     name = recipe_name or source.name
-    require_kind(name, "alpha", source.network, trained)
-    settings = with_steps(overrides, steps)
-    chosen = recipe(name, "alpha", source.prior, settings, config=source.config)
-    run(folder, chosen, corpus_folder, options, base=opened, teacher=teacher, start=start)
+    recipe(name, "alpha", source.prior)  # says so if there is no such stage
+    require_kind(name, source.network, trained)
+    settings = settings_of(options)
+    run(recipe(name, "alpha", source.prior, settings, config=source.config), base=opened, **options)
 
 
 @click.command()
@@ -180,9 +159,9 @@ def bench(
       amortes train bench --recipe transformer --stage alpha --set tasks.batch_size=64
     """
     chosen = recipe(recipe_name, stage, named_prior(prior), overrides)
-    with loop.torch_settings(threads):
+    with torch_settings(threads):
         result = measure(chosen, steps=steps, device=device, compiled=compiled)
-    row = {"recipe": chosen.name, "stage": chosen.stage, **dataclasses.asdict(result)}
+    row = {"recipe": chosen.name, "stage": chosen.stage, **result}
     lines = [{"quantity": name.replace("_", " "), "value": value} for name, value in row.items()]
     show_rows([row] if as_json else lines, as_json=as_json)
 
@@ -200,39 +179,30 @@ def curves(runs: tuple[Path, ...], output: Path) -> None:
     write_figure(draw_curves([TrainingRun.open(folder) for folder in runs]), output)
 
 
-def with_steps(overrides: tuple[str, ...], steps: int | None) -> list[str]:
-    """The settings of --set and --steps."""
+def settings_of(options: dict[str, Any]) -> list[str]:
+    """Take the settings of --set and --steps out of the options."""
+    overrides, steps = options.pop("overrides"), options.pop("steps")
     return [*overrides, *([f"steps={steps}"] if steps is not None else [])]
 
 
-def require_kind(name: str, stage: Stage, network: str, place: Path) -> None:
+def require_kind(name: str, network: str, place: Path) -> None:
     """Refuse a recipe for another kind of network than `network`, which is in `place`."""
-    if RECIPES[name](stage, named_prior("paper")).network != network:
+    if RECIPES[name]["network"] != network:
         raise ConfigError(
             f"recipe: {name} trains another kind of network than {network}, the one in {place}."
         )
 
 
-def run(
-    folder: Path,
-    chosen: Recipe,
-    corpus_folder: Path | None,
-    options: dict[str, Any],
-    **sources: Any,
-) -> None:
-    """Train with a progress bar; afterwards say how it ended and what can be done next.
-
-    `sources` are where `loop.train` takes weights from.
-    """
+def run(chosen: Recipe, *, folder: Path, corpus_folder: Path | None, **options: Any) -> None:
+    """Train with a progress bar; afterwards say how it ended and what can be done next."""
     timed = options["hours"] is not None
     with counting("steps", chosen.stage, chosen.steps) as update:
         outcome = loop.train(
             folder,
             chosen,
-            **sources,
             corpus=Corpus.open(corpus_folder) if corpus_folder is not None else None,
-            options=loop.Options(**options),
             report=lambda status: _show(status, update, timed=timed),
+            **options,
         )
     if outcome.reason == "interrupted":
         raise KeyboardInterrupt

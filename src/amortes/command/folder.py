@@ -15,14 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from amortes.errors import ConfigError, FileError
+from amortes.errors import ConfigError, FileError, shown
 from amortes.files import atomic_path, locked, make_folder, read_json, write_json, write_text
+from amortes.optimiser import Optimizer, Space, Trial
 from amortes.optimiser.insight import Goal
-from amortes.optimiser.optimizer import Optimizer
-from amortes.optimiser.space import Space
-from amortes.optimiser.state import short
 from amortes.optimiser.table import as_csv
-from amortes.optimiser.trials import Trial
 from amortes.pretrained import AnyNetwork
 
 
@@ -61,20 +58,24 @@ class RunFolder:
         `start` are past results; `about` says what is evaluated and how, in JSON values by the
         names that users know. A run without a command, as `amortes lab` makes them, gets this one.
         """
-        adopted = self.state.exists() and not self.command.exists()
-        if adopted and not start:
-            start = self._past(network)
+        resumed, adopted = self.state.exists(), not self.command.exists()
+        if resumed and adopted and not start:
+            run = Optimizer.load(self.state, network=network)
+            start = run.trials[: run.past]
         optimizer = Optimizer(
             space, goal, acquisition=acquisition, seed=seed, network=network, start=start
         )
-        if not self.state.exists():
+        if resumed and not adopted:
+            self._check_same(about)
+        if resumed:
+            optimizer = optimizer.resumed(self.state)
+        if adopted or not resumed:
             write_json(self.command, dict(about))
+        if not resumed:
             optimizer.save(self.state)
-            return optimizer
-        if adopted:
-            run = optimizer.resumed(self.state)
-            write_json(self.command, dict(about))
-            return run
+        return optimizer
+
+    def _check_same(self, about: Mapping[str, Any]) -> None:
         before = read_json(self.command)
         if not isinstance(before, dict) or set(before) != set(about):
             raise FileError(
@@ -88,12 +89,6 @@ class RunFolder:
                     f"{_words(now)}. Pass the same one to continue, or use --run to start a new "
                     f"run in another folder."
                 )
-        return optimizer.resumed(self.state)
-
-    def _past(self, network: AnyNetwork | None) -> list[Trial]:
-        """The results that the run began with."""
-        run = Optimizer.load(self.state, network=network)
-        return run.trials[: run.past]
 
     def write_report(self, optimizer: Optimizer) -> None:
         """Write the table and the figure."""
@@ -103,4 +98,4 @@ class RunFolder:
 
 
 def _words(value: Any) -> str:
-    return short(" ".join(value) if isinstance(value, list) else value)
+    return shown(" ".join(value) if isinstance(value, list) else value)

@@ -15,14 +15,14 @@ from amortes.command import guard
 from amortes.command.outcome import STDERR, STDOUT
 
 
-class Process:
-    """A running command; its outputs go to files in `folder`."""
+class Process(subprocess.Popen[bytes]):
+    """A running command, in a group of its own; its outputs go to files in `folder`."""
 
     def __init__(self, words: Sequence[str], folder: Path, variables: Mapping[str, str]) -> None:
         """Starts it; an `OSError` if that cannot be."""
         self.folder, self.begun = folder, time.monotonic()
         with (folder / STDOUT).open("wb") as out, (folder / STDERR).open("wb") as err:
-            self._process = subprocess.Popen(
+            super().__init__(
                 words,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -32,22 +32,13 @@ class Process:
             )
 
     @property
-    def group(self) -> int:
-        """Its process group."""
-        return self._process.pid
-
-    @property
     def seconds(self) -> float:
         """Time since it began."""
         return time.monotonic() - self.begun
 
-    def poll(self) -> int | None:
-        """The exit code, minus a signal's number if that ended it; None as long as it runs."""
-        return self._process.poll()
-
     def send(self, signum: int) -> bool:
         """Send a signal to it and all it started; whether any of them was there."""
-        return guard.send(self.group, signum)
+        return guard.send(self.pid, signum)
 
 
 def stop(processes: Iterable[Process]) -> None:
@@ -61,7 +52,7 @@ def stop(processes: Iterable[Process]) -> None:
     finally:  # also when somebody is too impatient for the grace
         for process in left:
             process.send(signal.SIGKILL)
-            process._process.wait()
+            process.wait()
 
 
 class Guard:
@@ -78,11 +69,11 @@ class Guard:
 
     def begin(self, process: Process) -> None:
         """Watch over a process."""
-        self._say(f"+{process.group}\n")
+        self._say(f"+{process.pid}\n")
 
     def end(self, process: Process) -> None:
         """It has ended by itself."""
-        self._say(f"-{process.group}\n")
+        self._say(f"-{process.pid}\n")
 
     def _say(self, line: str) -> None:
         assert self._process.stdin is not None

@@ -18,9 +18,8 @@ from amortes.command.outcome import Answer, Sources
 from amortes.command.process import Guard, Process, fresh_folder, stop
 from amortes.command.template import Template
 from amortes.files import write_json
+from amortes.optimiser import Optimizer, Trial
 from amortes.optimiser.minimize import HOPELESS
-from amortes.optimiser.optimizer import Optimizer
-from amortes.optimiser.trials import Trial
 
 POLL = 0.03  # seconds between looks at the processes
 
@@ -40,12 +39,7 @@ class CommandRun:
     """The evaluations of one call of `amortes optimize`."""
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        folder: RunFolder,
-        plan: Plan,
-        *,
-        retry_failed: bool = False,
+        self, optimizer: Optimizer, folder: RunFolder, plan: Plan, *, retry_failed: bool = False
     ) -> None:
         self.optimizer, self.folder, self.plan = optimizer, folder, plan
         for trial in optimizer.trials[optimizer.past :] if retry_failed else ():
@@ -150,14 +144,8 @@ class CommandRun:
             self._late[number] = time.monotonic() + GRACE
 
     def _tell(self, number: int, answer: Answer) -> Trial:
-        trial = self.optimizer.tell(
-            self.trials[number],
-            answer.value,
-            failed=answer.value is None,
-            reason=answer.reason,
-            cost=answer.cost,
-            violation=answer.violation,
-        )
+        told = vars(answer) | {"failed": answer.value is None}
+        trial = self.optimizer.tell(self.trials[number], **told)
         self._succeeded |= trial.status == "done"
         self._failed += _failed(trial)
         self._save()

@@ -43,11 +43,10 @@ from pathlib import Path
 from typing import Any
 
 from amortes.errors import ConfigError, FileError, shown
+from amortes.optimiser import Linear, Space
 from amortes.optimiser.choices import Choices
-from amortes.optimiser.constraints import Linear
 from amortes.optimiser.description import KINDS
 from amortes.optimiser.expression import Expression
-from amortes.optimiser.space import Space
 
 CONSTRAINTS = "constraints"
 FIELDS = ({"coefficients", "upper"}, {"expression"})

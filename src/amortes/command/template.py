@@ -20,7 +20,8 @@ from typing import Any
 
 from amortes.errors import ConfigError
 from amortes.files import exists
-from amortes.optimiser.space import Config, Space
+from amortes.optimiser import Space
+from amortes.optimiser.space import Config
 
 FOLDER, NUMBER = "trial_folder", "trial_number"
 PREFIX = "AMORTES_"

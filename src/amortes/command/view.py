@@ -1,14 +1,15 @@
 """What a run looks like while it runs: a table of its trials, and how the best value developed."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from amortes.optimiser import Trial
 from amortes.optimiser.insight import Goal
 from amortes.optimiser.text import number
-from amortes.optimiser.trials import Trial
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 48  # characters of a sparkline
@@ -18,12 +19,8 @@ STYLES = {"done": "", "failed": "red", "pending": "yellow"}
 
 def best_so_far(trials: Sequence[Trial], goal: Goal) -> list[float]:
     """The best value after each trial that is done."""
-    choose = max if goal == "maximize" else min
-    best: list[float] = []
-    for trial in trials:
-        if trial.value is not None:
-            best.append(choose(best[-1], trial.value) if best else trial.value)
-    return best
+    values = [trial.value for trial in trials if trial.value is not None]
+    return list(itertools.accumulate(values, max if goal == "maximize" else min))
 
 
 def sparkline(values: Sequence[float]) -> str:

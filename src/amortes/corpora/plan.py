@@ -96,19 +96,12 @@ class CorpusConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of corpus.json; `from_dict` inverts it."""
-        return {
-            "format": FORMAT,
-            "version": VERSION,
+        pairs = zip(self.dims, self.maximisers, strict=True)
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {"format": FORMAT, "version": VERSION, **fields} | {
             "prior": self.prior.to_dict(),
-            "num_paths": self.num_paths,
             "dims": list(self.dims),
-            "seed": self.seed,
-            "shard_size": self.shard_size,
-            "num_features": self.num_features,
-            "maximisers": {
-                str(d): dataclasses.asdict(maximiser)
-                for d, maximiser in zip(self.dims, self.maximisers, strict=True)
-            },
+            "maximisers": {str(d): dataclasses.asdict(maximiser) for d, maximiser in pairs},
             "plan": [shard.d for shard in self.plan],
         }
 

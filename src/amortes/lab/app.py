@@ -10,12 +10,12 @@ from starlette.responses import JSONResponse, Response
 
 from amortes import __version__
 from amortes.errors import AmortesError
-from amortes.lab import api, pages
-from amortes.lab.assets import ADDRESS, Assets
+from amortes.lab import actions, api, pages
 from amortes.lab.errors import FormError, LabError
 from amortes.lab.folder import Folder
 from amortes.lab.form import further_mistakes
-from amortes.lab.guard import Guard, TooLargeError
+from amortes.lab.guard import Guard
+from amortes.lab.pages import ADDRESS, Assets
 
 
 def create_app(folder: Path, *, token: str, host: str = "127.0.0.1") -> FastAPI:
@@ -30,13 +30,13 @@ def create_app(folder: Path, *, token: str, host: str = "127.0.0.1") -> FastAPI:
     )
     app.state.folder = Folder(folder)
     app.include_router(api.router)
+    app.include_router(actions.router)
     app.include_router(pages.router)
     app.mount(ADDRESS, Assets(), name="static")
     app.add_middleware(Guard, token=token, names=[host])
     app.add_exception_handler(AmortesError, _explain)
     app.add_exception_handler(RequestValidationError, _explain_request)
     app.add_exception_handler(HTTPException, _explain_http)
-    app.add_exception_handler(TooLargeError, _too_large)
     return app
 
 
@@ -69,10 +69,6 @@ def _explain_http(request: Request, error: Exception) -> Response:
     refused = answer(request, error.status_code, text, [])
     refused.headers.update(error.headers or {})
     return refused
-
-
-def _too_large(request: Request, error: Exception) -> Response:
-    return answer(request, 413, "The request is too large.", [])
 
 
 def _place(loc: Any) -> str:

@@ -21,7 +21,7 @@ from amortes.files import write_json, write_text
 from amortes.lab.about import SUFFIX, About, about_path
 from amortes.lab.errors import NotFoundError
 from amortes.lab.study import Snapshot, Study
-from amortes.optimiser.optimizer import Optimizer
+from amortes.optimiser import Optimizer
 from amortes.optimiser.state import FORMAT
 
 LONGEST = 60

@@ -1,7 +1,7 @@
 """From what a form says to a space: mistakes are found all at once, each with its field."""
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from amortes.lab.errors import FormError, Problem
 from amortes.lab.formula import parse
 from amortes.lab.schemas import (
     MOST_PARAMETERS,
+    AnyParameter,
     ChoiceParameter,
     Constraints,
     FixedParameter,
@@ -21,15 +22,13 @@ from amortes.lab.schemas import (
     Parameter,
     SpaceForm,
 )
-from amortes.optimiser.choices import Categorical, Ordinal
+from amortes.optimiser import Linear, Space
 from amortes.optimiser.conditions import Condition
-from amortes.optimiser.constraints import Linear
-from amortes.optimiser.design import spread
-from amortes.optimiser.numeric import Float, Int
-from amortes.optimiser.space import Space
+from amortes.optimiser.description import KINDS
+from amortes.optimiser.design import sobol_points
+from amortes.optimiser.table import OUTCOME
 
-AnyParameter = FloatParameter | IntParameter | ChoiceParameter | FixedParameter
-RESERVED = ("trial", "status", "value", "cost", "violation", "reason")
+RESERVED = ("trial", *OUTCOME)
 """Columns of the table of results, which a parameter cannot be told from."""
 
 
@@ -101,7 +100,7 @@ class _Parts:
         if entry.name.lower() in RESERVED:
             text = f"{entry.name} is the name of a column of results; choose another one."
             self.problems.append(Problem(f"{at}.name", text))
-        mistakes = list(_mistakes(entry, at))
+        mistakes = list(_mistakes(entry, at))[:1]
         self.problems += mistakes
         self.made[entry.name] = None
         if not mistakes:
@@ -122,64 +121,50 @@ class _Parts:
 def _possible(space: Space) -> bool:
     """Whether anything can be suggested."""
     try:
-        return not space.constraints or next(spread(space, seed=0), None) is not None
+        return not space.constraints or next(sobol_points(space, seed=0), None) is not None
     except ConfigError:
         return False
 
 
 def _wrong_condition(
     entry: AnyParameter, earlier: Sequence[AnyParameter], at: str
-) -> Sequence[Problem]:
+) -> Iterator[Problem]:
     assert entry.when is not None
     parent = next((p for p in earlier if p.name == entry.when.parameter), None)
     if not isinstance(parent, ChoiceParameter):
         text = f"{entry.when.parameter} must be a choice that stands above {entry.name}."
-        return [Problem(at, text)]
-    if strange := [v for v in entry.when.values if v not in parent.choices]:
+        yield Problem(at, text)
+    elif strange := [v for v in entry.when.values if v not in parent.choices]:
         choices = ", ".join(map(str, parent.choices))
-        return [Problem(at, f"{strange[0]} is not one of the choices of {parent.name}: {choices}.")]
-    return []
+        yield Problem(at, f"{strange[0]} is not one of the choices of {parent.name}: {choices}.")
 
 
-def _mistakes(entry: AnyParameter, at: str) -> Sequence[Problem]:
-    """The usual mistakes, in plain words."""
+def _mistakes(entry: AnyParameter, at: str) -> Iterator[Problem]:
+    """The usual mistakes, in plain words; the first is the one that is told."""
     if isinstance(entry, FloatParameter | IntParameter):
+        step, whole = entry.step, isinstance(entry, IntParameter)
         if entry.low >= entry.high:
             text = f"The highest value must be above the lowest, which is {entry.low:g}."
-            return [Problem(f"{at}.high", text)]
+            yield Problem(f"{at}.high", text)
         if entry.log and entry.low <= 0:
-            text = "Orders of magnitude need a lowest value above 0."
-            return [Problem(f"{at}.low", text)]
-        if entry.step is not None:
-            return _wrong_steps(entry, entry.step, at)
+            yield Problem(f"{at}.low", "Orders of magnitude need a lowest value above 0.")
+        if step is not None and not 0 < step <= entry.high - entry.low:
+            text = "The step must be above 0, and at most the distance of lowest and highest."
+            yield Problem(f"{at}.step", text)
+        if entry.log and step is not None and not (whole and step == 1):
+            yield Problem(f"{at}.step", "Steps and orders of magnitude do not go together.")
     if isinstance(entry, ChoiceParameter):
         if len(entry.choices) < 2:
-            return [Problem(f"{at}.choices", "Give at least two choices, one on each line.")]
+            yield Problem(f"{at}.choices", "Give at least two choices, one on each line.")
         if len({str(choice) for choice in entry.choices}) < len(entry.choices):
-            return [Problem(f"{at}.choices", "Each choice may be there only once.")]
-    return []
-
-
-def _wrong_steps(entry: FloatParameter | IntParameter, step: float, at: str) -> Sequence[Problem]:
-    if not 0 < step <= entry.high - entry.low:
-        text = "The step must be above 0, and at most the distance of lowest and highest."
-        return [Problem(f"{at}.step", text)]
-    if entry.log and not (isinstance(entry, IntParameter) and step == 1):
-        return [Problem(f"{at}.step", "Steps and orders of magnitude do not go together.")]
-    return []
+            yield Problem(f"{at}.choices", "Each choice may be there only once.")
 
 
 def _made(entry: AnyParameter) -> Any:
-    if isinstance(entry, FloatParameter):
-        return Float(entry.low, entry.high, log=entry.log, step=entry.step)
-    if isinstance(entry, IntParameter):
-        return Int(
-            entry.low, entry.high, log=entry.log, step=1 if entry.step is None else entry.step
-        )
-    if isinstance(entry, ChoiceParameter):
-        kind = Ordinal if entry.type == "ordinal" else Categorical
-        return kind(entry.choices)
-    return entry.value
+    if isinstance(entry, FixedParameter):
+        return entry.value
+    fields = entry.model_dump(exclude={"name", "unit", "when", "type"}, exclude_none=True)
+    return KINDS[entry.type](**fields)
 
 
 def _attempt(problems: list[Problem], at: str, make: Callable[[], Any]) -> Any:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from amortes.errors import ConfigError
-from amortes.optimiser.constraints import Linear
+from amortes.optimiser import Linear
 from amortes.optimiser.expression import Expression
 
 NUMBER = r"\d+(?:[.,]\d+)?(?:[eE][-+]?\d+)?|[.,]\d+"

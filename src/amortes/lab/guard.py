@@ -14,6 +14,7 @@ import socket
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -116,10 +117,6 @@ def _error(status: int, message: str) -> Response:
     return JSONResponse({"error": message, "problems": []}, status)
 
 
-class TooLargeError(Exception):
-    """A body without a length that goes beyond the limit."""
-
-
 def _limited(receive: Receive) -> Receive:
     size = 0
 
@@ -128,7 +125,7 @@ def _limited(receive: Receive) -> Receive:
         message = await receive()
         size += len(message.get("body", b""))
         if size > LARGEST:
-            raise TooLargeError
+            raise HTTPException(413, "The request is too large.")
         return message
 
     return limited

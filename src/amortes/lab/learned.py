@@ -14,14 +14,12 @@ from amortes.errors import DataError
 from amortes.lab.errors import ConflictError, NotFoundError
 from amortes.lab.study import Snapshot
 from amortes.lab.words import worth_text
-from amortes.optimiser.choices import Choices, identity
+from amortes.optimiser import Optimizer, Recommendation, Space
+from amortes.optimiser.choices import Choices, Parameter, identity
 from amortes.optimiser.limits import departures
 from amortes.optimiser.numeric import Numeric
-from amortes.optimiser.optimizer import Optimizer
-from amortes.optimiser.parameter import Parameter
-from amortes.optimiser.recommendation import Recommendation
-from amortes.optimiser.space import Config, Space
-from amortes.optimiser.spread import spread
+from amortes.optimiser.space import Config
+from amortes.optimiser.trials import robust_sd
 
 T = TypeVar("T")
 LEVEL = 0.9
@@ -31,14 +29,13 @@ MATTER = 3  # parameters that are shown in pairs
 
 def overview(optimizer: Optimizer, snapshot: Snapshot) -> dict[str, Any]:
     """Recommendation, importance, whether to go on, and what the user should know."""
-    recommended = _recommended(optimizer)
+    found = recommended(optimizer)
     values = [trial.value for trial in snapshot.having("done") if trial.value is not None]
     gain = optimizer.expected_gain()
-    verdict, sentence = worth_text(
-        gain, spread(values, maximise=snapshot.goal == "maximize"), snapshot.about.unit, len(values)
-    )
+    size = robust_sd(values, maximise=snapshot.goal == "maximize")
+    verdict, sentence = worth_text(gain, size, snapshot.about.unit, len(values))
     return {
-        "recommendation": dict(vars(recommended)),
+        "recommendation": dict(vars(found)),
         "importance": optimizer.importance(),
         "expected_gain": gain,
         "worth": verdict,
@@ -49,7 +46,7 @@ def overview(optimizer: Optimizer, snapshot: Snapshot) -> dict[str, Any]:
 
 def slices(optimizer: Optimizer, snapshot: Snapshot) -> dict[str, Any]:
     """The predictive and the gain along each parameter, the others as recommended."""
-    centre = _recommended(optimizer).config
+    centre = recommended(optimizer).config
     space = optimizer.space
     told = _best_first(snapshot)
     along = {
@@ -95,7 +92,7 @@ def contour(optimizer: Optimizer, snapshot: Snapshot, x: str, y: str) -> dict[st
             raise NotFoundError(f"There is no parameter {name} that varies.")
     if x == y:
         raise ConflictError("Choose two different parameters.")
-    centre = _recommended(optimizer).config
+    centre = recommended(optimizer).config
     known = [centre, *_best_first(snapshot)]
     across, up = (
         values_of(space.free[name], SIDE, [config[name] for config in known if name in config])
@@ -130,8 +127,8 @@ def contour(optimizer: Optimizer, snapshot: Snapshot, x: str, y: str) -> dict[st
 
 def pairs(space: Space, overview: dict[str, Any]) -> list[tuple[str, str]]:
     """Pairs of the parameters that matter most and always at the same time, for contours."""
-    recommended = overview["recommendation"]["config"]
-    names = [name for name in overview["importance"] if name in recommended][:MATTER]
+    centre = overview["recommendation"]["config"]
+    names = [name for name in overview["importance"] if name in centre][:MATTER]
     return [
         (x, y)
         for x, y in itertools.combinations(names, 2)
@@ -176,9 +173,10 @@ def _axis(parameter: Parameter) -> str:
     return "category"
 
 
-def _recommended(optimizer: Optimizer) -> Recommendation:
+def recommended(optimizer: Optimizer, level: float = LEVEL) -> Recommendation:
+    """The recommendation; a `ConflictError` if there is nothing to learn from."""
     try:
-        return optimizer.recommend(level=LEVEL)
+        return optimizer.recommend(level=level)
     except DataError as error:
         raise ConflictError(str(error)) from None
 

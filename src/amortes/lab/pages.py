@@ -1,6 +1,11 @@
-"""The pages: the list, the form, a study, its report, and its results in files."""
+"""The pages: the list, the form, a study, its report, and its results and figures in files.
 
+Scripts and styles are kept by browsers: their address has a digest of what they are.
+"""
+
+import hashlib
 import importlib.resources
+import io
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -9,19 +14,44 @@ from fastapi import APIRouter, Request
 from fastapi.templating import Jinja2Templates
 from markupsafe import Markup
 from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
 
-from amortes.lab import figures, learned, words
+from amortes.lab import learned, words
 from amortes.lab.api import AFolder, AStudy
-from amortes.lab.assets import ADDRESS
 from amortes.lab.study import Snapshot, Study
+from amortes.optimiser import Int, Optimizer
 from amortes.optimiser.choices import Choices
-from amortes.optimiser.numeric import Int
 from amortes.optimiser.table import as_csv
 
+HERE = Path(str(importlib.resources.files("amortes.lab"))) / "static"
+
+
+def _digest() -> str:
+    found = hashlib.sha256()
+    for file in sorted(HERE.rglob("*")):
+        if file.is_file():
+            found.update(file.relative_to(HERE).as_posix().encode() + b"\0" + file.read_bytes())
+    return found.hexdigest()[:12]
+
+
+ADDRESS = f"/static/{_digest()}"
+
+
+class Assets(StaticFiles):
+    """The files at `ADDRESS`; a browser that has one need not ask for it again."""
+
+    def __init__(self) -> None:
+        super().__init__(directory=HERE)
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        """A file as an answer."""
+        response = super().file_response(*args, **kwargs)
+        response.headers["cache-control"] = "private, max-age=31536000, immutable"
+        return response
+
+
 router = APIRouter(include_in_schema=False)
-templates = Jinja2Templates(
-    directory=Path(str(importlib.resources.files("amortes.lab"))) / "templates"
-)
+templates = Jinja2Templates(directory=HERE.with_name("templates"))
 templates.env.trim_blocks = templates.env.lstrip_blocks = True
 templates.env.filters |= {
     "number": words.number_text,
@@ -70,9 +100,9 @@ def report(request: Request, study: AStudy) -> Response:
     context = _study(study)
     if context["snapshot"].having("done"):
         overview = context["overview"] = study.ask_model("overview", learned.overview)
-        context["figure"] = _svg(figures.drawn(study, "svg"))
+        context["figure"] = _svg(drawn(study, "svg"))
         pairs = learned.pairs(context["snapshot"].space, overview)
-        context["contours"] = [(x, y, _svg(figures.drawn(study, "svg", x, y))) for x, y in pairs]
+        context["contours"] = [(x, y, _svg(drawn(study, "svg", x, y))) for x, y in pairs]
     return _page(request, "report.html", **context, now=datetime.now(UTC).timestamp())
 
 
@@ -93,7 +123,7 @@ def run_json(study: AStudy) -> Response:
 def figure(study: AStudy, kind: Literal["png", "svg", "pdf"]) -> Response:
     """The figure of a run: its results, and the model along each parameter."""
     media = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf"}[kind]
-    return _file(figures.drawn(study, kind), media, f"{study.id}.{kind}")
+    return _file(drawn(study, kind), media, f"{study.id}.{kind}")
 
 
 def error_page(request: Request, status: int, error: str) -> Response:
@@ -157,3 +187,26 @@ def _file(content: str | bytes, media: str, name: str) -> Response:
     plain = name.encode("ascii", "replace").decode().replace('"', "")
     headers = {"content-disposition": f'attachment; filename="{plain}"'}
     return Response(content, media_type=media, headers=headers)
+
+
+def drawn(study: Study, kind: str, *pair: str) -> bytes:
+    """The run on one page, or two of its parameters, as a PNG, SVG or PDF file."""
+    from amortes.optimiser.plots.picture import label  # Matplotlib takes a while to import
+
+    def draw(optimizer: Optimizer, snapshot: Snapshot) -> bytes:
+        about, out = snapshot.about, io.BytesIO()
+        picture = optimizer.plot.contour(*pair) if pair else optimizer.plot()
+        across = {label(name): _with_unit(name, unit) for name, unit in about.units.items()}
+        upwards = across if pair else {"value": _with_unit(about.value, about.unit)}
+        for ax in picture.axes:
+            x, y = ax.get_xlabel(), ax.get_ylabel()
+            ax.set_xlabel(label(across[x], 40) if x in across else x)
+            ax.set_ylabel(label(upwards[y], 40) if y in upwards else y)
+        picture.savefig(out, format=kind, dpi=150)
+        return out.getvalue()
+
+    return study.ask_model(("figure", kind, *pair), draw)
+
+
+def _with_unit(name: str, unit: str) -> str:
+    return f"{name} ({unit})" if unit else name

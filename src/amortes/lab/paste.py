@@ -13,10 +13,9 @@ from collections.abc import Mapping, Sequence
 from amortes.errors import DataError
 from amortes.lab.errors import FormError, Problem
 from amortes.lab.schemas import MOST_ROWS
+from amortes.optimiser import Space, Trial
 from amortes.optimiser.choices import Choices
-from amortes.optimiser.space import Space
-from amortes.optimiser.table import as_result
-from amortes.optimiser.trials import Trial
+from amortes.optimiser.table import RowReader
 
 WORDS = {
     "value": ("value", "result", "y", "objective", "response"),
@@ -40,11 +39,11 @@ def read_table(text: str, space: Space, value: str = "") -> list[Trial]:
     lines[0] = lines[0].removeprefix("\ufeff")
     header = next((line for line in lines if line.strip()), "")
     separator = next((mark for mark in ("\t", ";", ",") if mark in header), ",")
-    rows = [
-        (number, row)
-        for number, row in _rows(lines, separator)
-        if any(cell.strip() for cell in row)
-    ]
+    table = csv.reader(io.StringIO("\n".join(lines)), delimiter=separator)
+    try:
+        rows = [(table.line_num, row) for row in table if any(map(str.strip, row))]
+    except csv.Error as error:
+        raise _wrong(f"Line {table.line_num}: {error}.") from None
     if len(rows) < 2:
         raise _wrong("The first line must name the columns, and results must follow below it.")
     if len(rows) - 1 > MOST_ROWS:
@@ -52,14 +51,13 @@ def read_table(text: str, space: Space, value: str = "") -> list[Trial]:
             f"There are {len(rows) - 1} results; at most {MOST_ROWS} can be added at once."
         )
     columns = _columns(rows[0][1], space, value)
-    trials: list[Trial] = []
-    problems: list[Problem] = []
+    reader, trials, problems = RowReader(space), list[Trial](), list[Problem]()
     for number, row in rows[1:]:
         cells = {name: row[i].strip() if i < len(row) else "" for name, i in columns.items()}
         if cells.get("status", "") in ("pending", "withdrawn"):
             continue
         try:
-            trials.append(as_result(len(trials), _plain(cells, space, separator), space))
+            trials.append(reader.trial(len(trials), _plain(cells, space, separator)))
         except DataError as error:
             problems.append(Problem("table", f"Line {number}: {error}"))
     if problems:
@@ -67,17 +65,6 @@ def read_table(text: str, space: Space, value: str = "") -> list[Trial]:
         rest = [Problem("table", f"And {more} more.")] if more > 0 else []
         raise FormError(problems[:SHOWN] + rest)
     return trials
-
-
-def _rows(lines: Sequence[str], separator: str) -> list[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO("\n".join(lines)), delimiter=separator)
-    rows = []
-    try:
-        for row in reader:
-            rows.append((reader.line_num, row))
-    except csv.Error as error:
-        raise _wrong(f"Line {reader.line_num}: {error}.") from None
-    return rows
 
 
 def _columns(header: Sequence[str], space: Space, value: str) -> dict[str, int]:
@@ -113,20 +100,16 @@ def _loosely(name: str) -> str:
 
 
 def _plain(cells: Mapping[str, str], space: Space, separator: str) -> dict[str, str]:
-    """The cells as `command.table` takes them: numbers with a point, a status for failures."""
+    """The cells as `RowReader` takes them: numbers with a point, a status for failures."""
     plain = dict(cells)
     if plain["value"].lower() in FAILED or plain.get("status", "").lower() in FAILED:
         plain["status"], plain["value"] = "failed", ""
     else:
         plain["status"] = ""
-    for name in plain:
+    for name, text in plain.items() if separator != "," else ():
         words = name in ("status", "reason") or isinstance(space.free.get(name), Choices)
-        if (
-            not words
-            and separator != ","
-            and re.fullmatch(r"[-+]?\d*,\d+([eE][-+]?\d+)?", plain[name])
-        ):
-            plain[name] = plain[name].replace(",", ".")
+        if not words and re.fullmatch(r"[-+]?\d*,\d+([eE][-+]?\d+)?", text):
+            plain[name] = text.replace(",", ".")
     return plain
 
 

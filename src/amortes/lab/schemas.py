@@ -11,6 +11,7 @@ from pydantic import (
 )
 
 from amortes.lab.about import Prediction
+from amortes.lab.errors import Problem
 
 MOST_AT_ONCE = 50  # suggestions on one request
 MOST_PARAMETERS = 50  # of a study
@@ -56,6 +57,7 @@ class When(Strict):
 class AnyParameter(Strict):
     """What all parameters have."""
 
+    type: str
     name: Name
     unit: Unit = ""
     when: When | None = None
@@ -263,19 +265,8 @@ class Predicted(BaseModel):
     level: float
 
 
-class Recommended(Predicted):
-    """The config with the best posterior mean, and what a result there is expected to be."""
-
-
-class ProblemView(BaseModel):
-    """A mistake in one field of a request."""
-
-    at: str
-    message: str
-
-
 class ErrorView(BaseModel):
     """Why a request was not met."""
 
     error: str
-    problems: list[ProblemView] = []
+    problems: list[Problem] = []

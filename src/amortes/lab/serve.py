@@ -13,7 +13,7 @@ import uvicorn
 
 from amortes.errors import ConfigError
 from amortes.lab.app import create_app
-from amortes.optimiser.limits import AmortesWarning
+from amortes.optimiser import AmortesWarning
 
 TOKEN_VARIABLE = "AMORTES_LAB_TOKEN"
 SHORTEST = 16

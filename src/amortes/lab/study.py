@@ -16,16 +16,23 @@ from typing import Any, TypeVar
 
 from amortes.errors import AmortesError, FileError
 from amortes.files import write_text
-from amortes.lab import journal
-from amortes.lab.about import About, about_path, read_about
+from amortes.lab.about import (
+    MOST,
+    About,
+    about_path,
+    digest,
+    read_about,
+    reverted,
+    undo_entry,
+    usable,
+)
 from amortes.lab.errors import ChangedError, ConflictError, NotFoundError, ReadOnlyError
 from amortes.lab.foreign import readable
 from amortes.lab.locks import alone_with, in_use
+from amortes.optimiser import Optimizer, Space, Trial
 from amortes.optimiser.insight import Goal
-from amortes.optimiser.optimizer import Optimizer
-from amortes.optimiser.space import Space
 from amortes.optimiser.state import fingerprint
-from amortes.optimiser.trials import Trial
+from amortes.optimiser.trials import best_trial
 from amortes.pretrained import load_pretrained, names
 
 T = TypeVar("T")
@@ -61,10 +68,7 @@ class Snapshot:
     @property
     def best(self) -> Trial | None:
         """The trial with the best value, one that is allowed if there is any."""
-        done = self.having("done")
-        done.sort(key=lambda trial: trial.value or 0.0, reverse=self.goal == "maximize")
-        allowed = (trial for trial in done if self.space.allows(trial.config))
-        return next(allowed, done[0] if done else None)
+        return best_trial(self.trials, self.space, maximise=self.goal == "maximize")
 
 
 @dataclass
@@ -89,11 +93,9 @@ class Study:
 
     def read(self) -> Snapshot:
         """The study as it is now; during a change, as it was before."""
-        if self._snapshot is not None:
-            if not self._lock.acquire(blocking=False):
-                return self._snapshot
-        else:
-            self._lock.acquire()
+        known = self._snapshot
+        if not self._lock.acquire(blocking=known is None) and known is not None:
+            return known
         try:
             return self._refresh()
         finally:
@@ -143,10 +145,10 @@ class Study:
     def undo(self, *, expected: str | None = None) -> tuple[Snapshot, str]:
         """Take back the last change; its label."""
         with self._writing(expected) as edit:
-            entries = journal.usable(edit.about.undo, self.path.read_bytes())
+            entries = usable(edit.about.undo, self.path.read_bytes())
             if not entries:
                 raise ConflictError("There is nothing to undo.")
-            state = journal.reverted(edit.optimizer.state, entries[-1])
+            state = reverted(edit.optimizer.state, entries[-1])
             self._forget()
             restored = reopened(state)
             # The run first: with the shorter list of entries alone, nothing could be undone.
@@ -194,10 +196,10 @@ class Study:
         self, before: dict[str, Any], after: dict[str, Any], about: About, label: str
     ) -> None:
         text = _text(after)
-        entries = journal.usable(about.undo, self.path.read_bytes())
-        entries.append(journal.entry(before, after, label, text.encode()))
+        entries = usable(about.undo, self.path.read_bytes())
+        entries.append(undo_entry(before, after, label, text.encode()))
         # The run last: it is what a change is confirmed by.
-        self._write_about(about.model_copy(update={"undo": entries[-journal.MOST :]}))
+        self._write_about(about.model_copy(update={"undo": entries[-MOST:]}))
         write_text(self.path, text)
 
     def _write_about(self, about: About) -> None:
@@ -219,12 +221,12 @@ class Study:
         lacks: list[str] = []
         if optimizer is None:
             optimizer, lacks = _load(content, self.path)
-        undo = journal.usable(about.undo, content)
+        undo = usable(about.undo, content)
         self._forget()
         self._signature, self._optimizer = signature, optimizer
         self._snapshot = Snapshot(
             id=self.id,
-            version=journal.digest(content + b"\0" + known),
+            version=digest(content + b"\0" + known),
             about=about,
             owned=bool(known) and not lacks,
             space=optimizer.space,

@@ -3,13 +3,9 @@
 import math
 from typing import Any
 
-from amortes.optimiser.choices import Choices
-from amortes.optimiser.constraints import Linear
-from amortes.optimiser.explanation import Explanation
+from amortes.optimiser import Explanation, Int, Linear, Space
+from amortes.optimiser.choices import Choices, Parameter
 from amortes.optimiser.expression import Expression
-from amortes.optimiser.numeric import Int
-from amortes.optimiser.parameter import Parameter
-from amortes.optimiser.space import Space
 
 TINY, SMALL = 0.001, 0.02
 """Shares of the spread of the results below which a gain is negligible, or small."""
@@ -42,12 +38,10 @@ def range_text(parameter: Parameter) -> str:
     """What values a parameter may have."""
     if isinstance(parameter, Choices):
         return ", ".join(number_text(choice) for choice in parameter.choices)
-    low, high = getattr(parameter, "low", None), getattr(parameter, "high", None)
-    text = f"{number_text(low)} to {number_text(high)}"
-    step = getattr(parameter, "step", None)
-    if step is not None and not (isinstance(parameter, Int) and step == 1):
-        text += f" in steps of {number_text(step)}"
-    return text + ", by orders of magnitude" * bool(getattr(parameter, "log", False))
+    text = f"{number_text(parameter.low)} to {number_text(parameter.high)}"
+    if parameter.step not in (None, 1 if isinstance(parameter, Int) else None):
+        text += f" in steps of {number_text(parameter.step)}"
+    return text + ", by orders of magnitude" * parameter.log
 
 
 def constraint_text(space: Space) -> list[str]:

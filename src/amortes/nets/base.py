@@ -126,12 +126,13 @@ class Network(nn.Module, ABC, Generic[State]):
     """Whether it knows the density of its data: `log_evidence`, `condition_likeliest`."""
 
     def condition_likeliest(
-        self, X: Tensor, Y: Tensor, bonus: Tensor, X_pending: Tensor | None = None
+        self, X: Tensor, Y: Tensor, bonus: Tensor, earlier: State | None = None
     ) -> tuple[State, Tensor]:
         """`condition` on that of m alternatives Y, `b x m x n`, with the best evidence.
 
         `bonus`, `b x m x n`, what each result adds to the evidence of each alternative, is counted
         with it; the alternative that seems best so far comes first. Also returns which it is, `b`.
+        `earlier` is the state of most of the same data, to begin with.
         """
         raise NotImplementedError
 

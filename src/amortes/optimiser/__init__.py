@@ -7,8 +7,7 @@ from amortes.optimiser.limits import AmortesWarning
 from amortes.optimiser.minimize import minimize
 from amortes.optimiser.numeric import Float, Int
 from amortes.optimiser.optimizer import Optimizer
-from amortes.optimiser.prediction import Prediction
-from amortes.optimiser.recommendation import Recommendation
+from amortes.optimiser.prediction import Prediction, Recommendation
 from amortes.optimiser.result import Result
 from amortes.optimiser.space import Space
 from amortes.optimiser.trials import Trial

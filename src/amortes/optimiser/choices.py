@@ -17,7 +17,7 @@ functions. Files have the values of a parameter as they are if all its choices a
 places in the list; a list that is not JSON has to be given again when the file is read.
 """
 
-import math
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -30,17 +30,21 @@ from torch import Tensor
 
 from amortes.errors import ConfigError, DataError, shown
 from amortes.optimiser.codebook import MOST, codebook
-from amortes.optimiser.parameter import Parameter, is_plain, text
+from amortes.optimiser.numeric import Float, Int
+from amortes.optimiser.plain import is_plain, text
+from amortes.threads import on_cpu
 
 SHOWN = 10
 """Choices listed in a message."""
 
 
 @dataclass(frozen=True)
-class Choices(Parameter):
+class Choices(ABC):
     """What Ordinal and Categorical share: a list of distinct values of any type."""
 
     choices: tuple[Any, ...]
+
+    kind: ClassVar[str]
 
     def __init__(self, choices: Sequence[Any] | np.ndarray | type[Enum]) -> None:
         kind = type(self).__name__
@@ -58,6 +62,11 @@ class Choices(Parameter):
             )
         if len(self._places) < len(choices):
             raise ConfigError(f"{kind}: choices must be distinct, not {self._listed}.")
+
+    @property
+    def dims(self) -> int:
+        """Number of coordinates: at most 11."""
+        return self._codes.shape[1]
 
     @property
     def cardinality(self) -> int:
@@ -97,14 +106,34 @@ class Choices(Parameter):
         """The choices."""
         return list(self.choices)
 
-    @cached_property
-    def array(self) -> np.ndarray:
-        """The choices as an array: of numbers, bools or strings if they are, else of objects."""
-        if len({type(choice) for choice in self.choices}) == 1 and isinstance(
-            self.choices[0], bool | int | float | str
-        ):
-            return np.array(self.choices)
-        return np.fromiter(self.choices, dtype=object, count=len(self.choices))
+    def encode(self, value: Any) -> list[float]:
+        """The point of the value."""
+        code: list[float] = self._codes[self.place(value)].tolist()
+        return code
+
+    def decode(self, u: Sequence[float]) -> Any:
+        """The choice that owns u; the first of equals."""
+        return self.choices[int(self._owner(torch.tensor([u], dtype=torch.float64)))]
+
+    def decode_all(self, U: Tensor) -> np.ndarray:
+        """The choices that own the rows of U; an array of objects if they are not of one type."""
+        plain = isinstance(self.choices[0], bool | int | float | str)
+        one_kind = plain and len({type(choice) for choice in self.choices}) == 1
+        array = np.array(self.choices) if one_kind else np.fromiter(self.choices, dtype=object)
+        return np.take(array, self._owner(U).numpy())
+
+    def project(self, U: Tensor) -> Tensor:
+        """The points of the choices that own the rows of U."""
+        return self._codes[self._owner(U)].to(U.dtype)
+
+    @property
+    @abstractmethod
+    def _codes(self) -> Tensor:
+        """The points of the choices: `k x dims`."""
+
+    @abstractmethod
+    def _owner(self, U: Tensor) -> Tensor:
+        """The places, `n`, of the choices that own U, `n x dims`."""
 
     @cached_property
     def is_json(self) -> bool:
@@ -132,29 +161,14 @@ class Ordinal(Choices):
 
     kind: ClassVar[str] = "ordinal"
 
-    @property
-    def dims(self) -> int:
-        """One."""
-        return 1
-
-    def encode(self, value: Any) -> list[float]:
-        """The middle of the value's share of the coordinate."""
-        return [(self.place(value) + 0.5) / len(self.choices)]
-
-    def decode(self, u: Sequence[float]) -> Any:
-        """The choice whose share of the coordinate holds u."""
+    @cached_property
+    def _codes(self) -> Tensor:
         k = len(self.choices)
-        return self.choices[min(max(math.floor(u[0] * k), 0), k - 1)]
+        return (torch.arange(k, dtype=torch.float64, device="cpu")[:, None] + 0.5) / k
 
-    def decode_all(self, U: Tensor) -> np.ndarray:
-        """The choices whose shares hold the rows of U."""
+    def _owner(self, U: Tensor) -> Tensor:
         k = len(self.choices)
-        return np.take(self.array, (U[:, 0] * k).floor().clamp(0, k - 1).long().numpy())
-
-    def project(self, U: Tensor) -> Tensor:
-        """The middles of the shares that hold the rows of U."""
-        k = len(self.choices)
-        return ((U * k).floor().clamp(0, k - 1) + 0.5) / k
+        return (U[:, 0] * k).floor().clamp(0, k - 1).long()
 
 
 @dataclass(frozen=True, init=False)
@@ -192,42 +206,21 @@ class Categorical(Choices):
                 f"pool of a Space."
             )
 
-    @property
-    def dims(self) -> int:
-        """Those of the codebook: at most 11."""
-        return self._codes.shape[1]
-
-    def encode(self, value: Any) -> list[float]:
-        """The point of the value."""
-        code: list[float] = self._codes[self.place(value)].tolist()
-        return code
-
-    def decode(self, u: Sequence[float]) -> Any:
-        """The choice with the nearest point; the first of equals."""
-        return self.choices[int(self._nearest(torch.tensor([u], dtype=torch.float64)))]
-
-    def decode_all(self, U: Tensor) -> np.ndarray:
-        """The choices nearest to the rows of U."""
-        return np.take(self.array, self._nearest(U).numpy())
-
-    def project(self, U: Tensor) -> Tensor:
-        """The points of the choices nearest to the rows of U."""
-        return self._codes[self._nearest(U)].to(U.dtype)
-
     @cached_property
+    @on_cpu()
     def _codes(self) -> Tensor:
-        """`k x dims`."""
         return codebook(len(self.choices))
 
-    def _nearest(self, U: Tensor) -> Tensor:
-        """The places, `n`, of the choices nearest to U, `n x dims`; of two, the second owns ties.
-
-        |u - c|^2 less what all choices have in common.
-        """
+    def _owner(self, U: Tensor) -> Tensor:
+        """The nearest, by |u - c|^2 less what all have in common; of two, the second owns ties."""
         if len(self.choices) == 2:
             return (U[:, 0] >= 0.5).long()
         codes = self._codes.to(U.dtype)
         return (codes.square().sum(1) - 2.0 * U @ codes.mT).argmin(1)
+
+
+Parameter = Float | Int | Ordinal | Categorical
+"""A parameter checks values, and maps them to the unit cube and back."""
 
 
 def identity(value: Any) -> Hashable:

@@ -20,8 +20,7 @@ from functools import cached_property
 from typing import Any
 
 from amortes.errors import ConfigError, DataError, shown
-from amortes.optimiser.choices import Categorical, identity
-from amortes.optimiser.parameter import Parameter
+from amortes.optimiser.choices import Categorical, Parameter, identity
 
 
 @dataclass(frozen=True)
@@ -126,27 +125,3 @@ def activity(
         else:
             active[name] = active[condition.parent] and None
     return active
-
-
-def count(parameters: Mapping[str, Parameter], conditions: Conditions) -> int | None:
-    """The number of configs; None if one of the parameters is a continuum."""
-    children: dict[str | None, list[str]] = {}
-    for name in parameters:
-        parent = conditions[name].parent if name in conditions else None
-        children.setdefault(parent, []).append(name)
-
-    def below(names: list[str]) -> int:
-        """Of the parameters with these names, and those that depend on them."""
-        product = 1
-        for name in names:
-            dependent = children.get(name, [])
-            values = {identity(v): v for c in dependent for v in conditions[c].values}
-            sizes = [
-                below([c for c in dependent if conditions[c].holds(v)]) for v in values.values()
-            ]
-            product *= (parameters[name].cardinality or 0) - len(values) + sum(sizes)
-        return product
-
-    if any(parameter.cardinality is None for parameter in parameters.values()):
-        return None
-    return below(children.get(None, []))

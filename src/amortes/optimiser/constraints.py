@@ -5,22 +5,27 @@
     a_1 v_1 + ... + a_k v_k <= upper
 
 The v are users' values, not coordinates. For parameters that are not logarithmic the constraint is
-linear in the unit cube too, and `rows_in_cube` says how; on a logarithmic one it is curved there.
+linear in the unit cube too, and `row_in_cube` says how; on a logarithmic one it is curved there.
 A constraint about parameters that may be inactive holds where all of them are active.
 """
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from amortes.errors import ConfigError, shown
+from amortes.optimiser.choices import Parameter
 from amortes.optimiser.expression import Expression
 from amortes.optimiser.numeric import Numeric, finite
-from amortes.optimiser.parameter import Parameter, text
+from amortes.optimiser.plain import text
+
+if TYPE_CHECKING:
+    from amortes.optimiser.space import Space
 
 LARGEST = 1e100
 """Terms beyond this are refused: they would overflow on the way."""
@@ -41,6 +46,8 @@ class Linear:
 
     coefficients: Mapping[str, float]
     upper: float
+
+    vectorized: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.coefficients, Mapping) or not self.coefficients:
@@ -94,11 +101,12 @@ class Linear:
         """The parameters it is about."""
         return frozenset(self.coefficients)
 
-    def excess(self, values: Mapping[str, Tensor]) -> Tensor:
-        """Left side less `upper` for values of any one shape: positive where violated."""
-        terms = torch.stack([a * values[name] for name, a in self.coefficients.items()])
-        slack = SLACK * (terms.abs().sum(0) + abs(self.upper))
-        return terms.sum(0) - self.upper - slack
+    def mask(self, values: Mapping[str, Any], n: int) -> np.ndarray:
+        """Which of n configs, given as arrays of values by name, satisfy it: `n`, bool."""
+        terms = np.array([a * values[name].astype(float) for name, a in self.coefficients.items()])
+        slack = SLACK * (np.abs(terms).sum(0) + abs(self.upper))
+        satisfied: np.ndarray = terms.sum(0) - self.upper - slack <= 0
+        return satisfied
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready fields."""
@@ -117,6 +125,8 @@ class Allowed:
 
     function: Callable[[dict[str, Any]], Any]
     vectorized: bool = False
+
+    names: ClassVar[frozenset[str]] = frozenset()  # what it is about is not known
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -163,27 +173,89 @@ class Allowed:
 Constraint = Linear | Expression | Allowed
 
 
-def rows_in_cube(
-    constraints: list[Linear],
-    parameters: Mapping[str, Parameter],
-    places: Mapping[str, int],
-    d: int,
-) -> tuple[Tensor, Tensor]:
-    """A, `m x d`, and b, `m`, with A u <= b in the unit cube: the constraints linear there.
+def checked_constraints(space: "Space", given: Any) -> tuple[Constraint, ...]:
+    """What was given as the constraints of a space, or a `ConfigError`."""
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise ConfigError(
+            f"constraints: expected a list of Linear(...), strings or functions, not "
+            f"{shown(given)}."
+        )
+    return tuple(_checked(space, constraint) for constraint in given)
 
-    `places[name]` is the parameter's coordinate. Rows are divided by their largest coefficient,
-    which solvers of linear programs need where it is far from 1.
+
+def _checked(space: "Space", constraint: Any) -> Constraint:
+    if isinstance(constraint, Linear):
+        lasting = {k: v for k, v in space.fixed.items() if k not in space.conditions}
+        linear = constraint.given(lasting)
+        linear.check(space.free)
+        return linear
+    if isinstance(constraint, str | Expression):
+        text = constraint if isinstance(constraint, str) else constraint.text
+        expression = Expression(text)
+        middle = torch.full((1, space.d), 0.5, dtype=torch.float64)
+        expression.check(_arrays(space, middle, space.parameters))
+        return expression
+    if isinstance(constraint, Allowed):
+        return constraint
+    if callable(constraint):
+        return Allowed(constraint)
+    raise ConfigError(
+        f"constraints: expected Linear(...), a string or a function of the config, not "
+        f"{shown(constraint)}."
+    )
+
+
+def holds(
+    constraint: Constraint, space: "Space", X: Tensor, config: dict[str, Any] | None = None
+) -> Tensor:
+    """Where a constraint is satisfied, or about a parameter that is inactive: `n`, bool.
+
+    X are points of configs, `n x d`. If it is the point of a config that is given, functions see
+    the very values of that.
     """
-    A, b = torch.zeros(len(constraints), d, dtype=torch.float64), []
-    for row, constraint in zip(A, constraints, strict=True):
-        offset = 0.0
-        for name, coefficient in constraint.coefficients.items():
-            parameter = parameters[name]
-            assert isinstance(parameter, Numeric)
-            low, high = parameter.bounds
-            row[places[name]] = coefficient * (high - low)
-            offset += coefficient * low
-        size = float(row.abs().max()) or 1.0
-        row /= size
-        b.append((constraint.upper - offset) / size)
-    return A, torch.tensor(b, dtype=torch.float64).clamp(-LARGEST, LARGEST)
+    if not constraint.vectorized and isinstance(constraint, Allowed):
+        configs = [space.decode(x) for x in X] if config is None else [dict(config)]
+        return torch.tensor([constraint.allows(each) for each in configs])
+    arrays = _arrays(space, X, constraint.names or space.parameters)
+    for name, value in (config or {}).items():
+        if isinstance(space.parameters[name], Numeric):
+            arrays[name] = np.array([value])
+    fine = torch.from_numpy(constraint.mask(arrays, len(X)).copy())
+    for name, active in space.active(X).items():
+        if name in constraint.names:
+            fine |= ~active
+    return fine
+
+
+def _arrays(space: "Space", X: Tensor, names: Collection[str]) -> dict[str, Any]:
+    """Values by name, `n` each, of points of configs; constants as they are."""
+    active = space.active(X)
+    arrays: dict[str, Any] = {name: v for name, v in space.fixed.items() if name in names}
+    for name, parameter in space.free.items():
+        if name not in names:
+            continue
+        arrays[name] = values = parameter.decode_all(X[:, space.places[name]])
+        if name in active and not bool(active[name].all()):
+            missing: Any = math.nan if isinstance(parameter, Numeric) else None
+            dtype = float if isinstance(parameter, Numeric) else object
+            arrays[name] = np.where(active[name].numpy(), values.astype(dtype), missing)
+    return arrays
+
+
+def row_in_cube(constraint: Linear, space: "Space") -> tuple[list[float], float] | None:
+    """The row a, `d`, and b with a u <= b in the unit cube; None if it is not linear there.
+
+    Divided by the largest coefficient, which solvers of linear programs need where it is far
+    from 1.
+    """
+    row, offset = [0.0] * space.d, 0.0
+    for name, coefficient in constraint.coefficients.items():
+        parameter = space.free[name]
+        if not isinstance(parameter, Numeric) or parameter.log or name in space.conditions:
+            return None
+        low, high = parameter.bounds
+        row[space.places[name].start] = coefficient * (high - low)
+        offset += coefficient * low
+    size = max(map(abs, row)) or 1.0
+    bound = (constraint.upper - offset) / size
+    return [a / size for a in row], min(max(bound, -LARGEST), LARGEST)

@@ -1,17 +1,20 @@
 """Spaces as JSON: parameters by name, each a dict with its type."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from amortes.errors import ConfigError, shown
-from amortes.optimiser.choices import Categorical, Ordinal
+from amortes.optimiser.choices import Categorical, Ordinal, Parameter
 from amortes.optimiser.conditions import Condition
-from amortes.optimiser.constraints import Linear
+from amortes.optimiser.constraints import Constraint, Linear
 from amortes.optimiser.expression import Expression
 from amortes.optimiser.numeric import Float, Int
-from amortes.optimiser.parameter import Parameter, plain
+from amortes.optimiser.plain import plain
+
+if TYPE_CHECKING:
+    from amortes.optimiser.space import Space
 
 KINDS: dict[str, type[Any]] = {kind.kind: kind for kind in (Float, Int, Ordinal, Categorical)}
 AGAIN = "Pass the same space again: `Optimizer.load(path, space=space)`."
@@ -34,21 +37,24 @@ def checked_entry(name: Any, entry: Any) -> Any:
     return plain(entry, f"{name}: constant")
 
 
-def describe(
-    parameters: Mapping[str, Any], conditions: Mapping[str, Condition]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Parameters and conditions in JSON values; `parsed` inverts it."""
-    entries = {
-        name: p.to_dict() if isinstance(p, Parameter) else {"type": "fixed", "value": p}
-        for name, p in parameters.items()
-    }
-    return entries, {
+def describe(space: "Space") -> dict[str, Any]:
+    """A space in JSON values; `parsed` inverts it."""
+    parameters = space.parameters
+    conditions = {
         name: {
             "parent": condition.parent,
             "values": [parameters[condition.parent].to_json(value) for value in condition.values],
         }
-        for name, condition in conditions.items()
+        for name, condition in space.conditions.items()
     }
+    return {
+        "parameters": {
+            name: p.to_dict() if isinstance(p, Parameter) else {"type": "fixed", "value": p}
+            for name, p in parameters.items()
+        },
+        "constraints": [c.to_dict() for c in space.constraints if isinstance(c, Constraint)],
+        "pool": None if space.pool is None else [space.to_json(config) for config in space.pool],
+    } | ({"conditions": conditions} if conditions else {})
 
 
 def parsed(description: Mapping[str, Any]) -> dict[str, Any]:

@@ -48,8 +48,8 @@ def sample(
     Fewer if they are so rare that `draws` do not bring as many.
     """
     fixed = fixed or {}
-    if space.pool is not None:
-        pool = agreeing(space.pool_points, fixed)
+    if space.pool is not None and space.points is not None:
+        pool = agreeing(space.points, fixed)
         return pool[torch.randint(len(pool), (n,), generator=generator)]
     blocks: list[Tensor] = [torch.empty(0, space.d, dtype=torch.float64)]
     misses = drawn = 0
@@ -70,7 +70,7 @@ def sample(
     return torch.cat(blocks)[:n]
 
 
-def spread(space: Space, seed: int, fixed: Fixed | None = None) -> Iterator[Tensor]:
+def sobol_points(space: Space, seed: int, fixed: Fixed | None = None) -> Iterator[Tensor]:
     """Distinct points `d` of a scrambled Sobol sequence, as configs; a pure function of the seed.
 
     With a pool, its member nearest to each point of the sequence among those not yet given. Ends
@@ -79,8 +79,8 @@ def spread(space: Space, seed: int, fixed: Fixed | None = None) -> Iterator[Tens
     fixed = fixed or {}
     sobol: Any = SobolEngine  # untyped in torch
     engine = sobol(space.d, scramble=True, seed=seed)
-    if space.pool is not None:
-        left = agreeing(space.pool_points, fixed)
+    if space.pool is not None and space.points is not None:
+        left = agreeing(space.points, fixed)
         while len(left):
             nearest = int(torch.cdist(engine.draw(1, dtype=torch.float64), left).argmin())
             yield left[nearest]

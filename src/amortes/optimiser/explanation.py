@@ -1,4 +1,4 @@
-"""Why a config is worth evaluating: its predicted value, its expected gain, the closest result.
+"""Why a config is worth evaluating, and how much each parameter matters.
 
     print(opt.explain(trial).text)
 
@@ -13,11 +13,20 @@ what the function changes over that distance, roughly distance x (sd of the mean
 
 A trial is judged by what was known when it was asked for: the results of trials with smaller
 numbers. (If several are evaluated at a time, some of these may have come later.)
+
+Importance. The total effect of parameter i on a function m of independent parameters (Sobol, 1993)
+is the part of the variance of m that would be left if all parameters but i were known,
+
+    T_i = E[Var(m | all but i)] / Var(m) = E[(m(A) - m(A with i from B))^2] / (2 Var(m)),
+
+with A and B independent uniform configs (Jansen, 1999). Unlike a first-order effect it also counts
+what a parameter does only together with others. Total effects of interacting parameters add up to
+more than 1; divided by their sum they are shares.
 """
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -27,17 +36,18 @@ from torch import Tensor
 from amortes.acquisition import Fitted
 from amortes.optimiser.design import sample
 from amortes.optimiser.prediction import Prediction, predict
-from amortes.optimiser.space import Config
+from amortes.optimiser.space import Config, Space
 from amortes.optimiser.suggest import Suggester
 from amortes.optimiser.text import config_text, html_table, number, printable, shortened
-from amortes.optimiser.trials import Ledger, Trial
+from amortes.optimiser.trials import Ledger, Trial, copied
 from amortes.random import generator
-from amortes.threads import single_thread
 
 CLOSE = 0.1
 """Lengthscales within which the function hardly changes: a correlation of at least 0.995."""
 CONFIGS = 256
 """Configs that the average is taken over."""
+PAIRS = 512
+"""Pairs of configs by which effects are estimated."""
 Kind = Literal["given", "initial", "explore", "exploit", "repeat"]
 
 
@@ -161,7 +171,6 @@ class Explanation:
         return html_table(rows, title=f"Why {self._name.lower()}?")
 
 
-@single_thread()
 def explain(
     suggester: Suggester, subject: Trial | Mapping[str, Any], *, past: int, level: float
 ) -> Explanation:
@@ -170,53 +179,39 @@ def explain(
     The config of a pending trial counts as that trial. The first `past` trials are results that
     were there before the first was asked for.
     """
-    ledger = suggester.ledger
-    trial = subject if isinstance(subject, Trial) else ledger.pending(subject)
-    if trial is None:
-        assert not isinstance(subject, Trial)
-        explanation = Explanation(ledger.space.check(subject), None, "explore")
-        return _judged(explanation, suggester, suggester.fitted(), ledger, level)
-    known = ledger.before(trial.number)
+    ledger, space = suggester.ledger, suggester.space
+    config = space.check(subject.config if isinstance(subject, Trial) else subject)
+    trial = subject if isinstance(subject, Trial) else ledger.pending(config)
+    known = ledger if trial is None else ledger.before(trial.number)
     kind: Kind = "explore"
-    if trial.number < past:
+    if trial is not None and trial.number < past:
         kind = "given"
-    elif len(known.having("done", "failed", "pending")) < suggester.initial:
+    elif trial is not None and len(known.having("done", "failed", "pending")) < suggester.initial:
         kind = "initial"
-    explanation = Explanation(trial.copy().config, trial.copy(), kind)
-    if not known.having("done"):
+    explanation = Explanation(copied(config), trial.copy() if trial else None, kind)
+    if trial is not None and not known.having("done"):
         return dataclasses.replace(explanation, kind="given" if kind == "given" else "initial")
-    unchanged = not any(t.status in ("done", "failed") for t in ledger.trials[trial.number :])
+    since = ledger.trials[len(known.trials) :]
+    unchanged = not any(t.status in ("done", "failed") for t in since)
     fitted = suggester.fitted() if unchanged else suggester.fit(known)
-    return _judged(explanation, suggester, fitted, known, level)
-
-
-def _judged(
-    explanation: Explanation, suggester: Suggester, fitted: Fitted, ledger: Ledger, level: float
-) -> Explanation:
-    """The explanation with all that the network, fitted to the ledger, says."""
-    space = ledger.space
-    (prediction,) = predict(
-        fitted, space, [explanation.config], level=level, observation_noise=False
-    )
-    x = space.encode(explanation.config)[None]
+    (prediction,) = predict(fitted, space, [config], level=level, observation_noise=False)
+    x = space.encode(config)[None]
     sign = 1.0 if suggester.maximise else -1.0
     with torch.no_grad():
-        pending = ledger.points("pending")
+        pending = known.points("pending")
         aware = fitted.with_pending(pending) if len(pending) else fitted
-        information, improvement = (
-            float(aware.score("jes", x)),
-            float(fitted.expected_improvement(x)),
-        )
-        best = sign * float((sign * fitted.posterior_mean(ledger.points("done"))).max())
+        information = float(aware.score("jes", x))
+        improvement = float(fitted.expected_improvement(x))
+        best = sign * float((sign * fitted.posterior_mean(known.points("done"))).max())
         everywhere = fitted.posterior_mean(sample(space, CONFIGS, generator(suggester.seed)))
         sd = float(fitted.latent(x).sd)
     above = max(sign * (prediction.mean - float(everywhere.mean())), 0.0)
     exploration = sd / (sd + above) if sd > 0 else 0.0
-    nearest = _nearest(fitted, ledger, explanation.config, x[0])
-    kind = explanation.kind
-    if kind not in ("given", "initial"):
+    nearest = _nearest(fitted, known, config, x[0])
+    if kind == "explore":
         kind = "explore" if exploration >= 0.5 else "exploit"
-        if _repeats(nearest, fitted.noise_sd, float(everywhere.std())):
+        noise, change = fitted.noise_sd or 0.0, nearest.distance * float(everywhere.std())
+        if not nearest.differs or (nearest.distance <= CLOSE and noise > change):
             kind = "repeat"
     return dataclasses.replace(
         explanation,
@@ -229,13 +224,6 @@ def _judged(
         noise_sd=fitted.noise_sd,
         nearest=nearest,
     )
-
-
-def _repeats(nearest: Neighbour, noise_sd: float | None, spread: float) -> bool:
-    """Whether only noise makes the difference to the closest result."""
-    if not nearest.differs:
-        return True
-    return nearest.distance <= CLOSE and (noise_sd or 0.0) > nearest.distance * spread
 
 
 def _nearest(fitted: Fitted, ledger: Ledger, config: Config, x: Tensor) -> Neighbour:
@@ -255,3 +243,25 @@ def _nearest(fitted: Fitted, ledger: Ledger, config: Config, x: Tensor) -> Neigh
     assert there.value is not None
     unit: Literal["lengthscales", "ranges"] = "ranges" if scale is None else "lengthscales"
     return Neighbour(there.number, there.value, float(distances[i]), unit, differs)
+
+
+def importance(
+    mean: Callable[[Tensor], Tensor], space: Space, rng: torch.Generator
+) -> dict[str, float]:
+    """Shares of the total effects on `mean`, `m x d -> m`, that sum to 1, largest first.
+
+    Over all values of the parameters, whatever constraints or pool say; one that only matters for
+    some values of another counts where it does. All are 0 if the mean is the same everywhere.
+    """
+    A, B = torch.rand(2, PAIRS, space.d, generator=rng, dtype=torch.float64)
+    mixed = []
+    for place in space.places.values():
+        U = A.clone()
+        U[:, place] = B[:, place]
+        mixed.append(space.project(U))
+    with torch.no_grad():
+        at_A = mean(space.project(A))
+        effects = torch.stack([(mean(X) - at_A).square().mean() for X in mixed])
+    total = float(effects.sum())
+    shares = (effects / total if total > 0 else effects).tolist()
+    return dict(sorted(zip(space.free, shares, strict=True), key=lambda share: -share[1]))

@@ -65,17 +65,25 @@ class Expression:
                 f"constraints: expected a string of at most {LONGEST} characters, not "
                 f"{shown(self.text)}."
             )
-        self.names  # noqa: B018 raises if it makes no sense
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """The parameters and constants it is about."""
         try:
-            return frozenset(node.id for node in _parts(self._tree) if isinstance(node, ast.Name))
+            with np.errstate(all="ignore"):
+                _evaluate(self._tree, dict.fromkeys(self.names, np.ones(1)))
         except RecursionError:
             raise ConfigError(
                 f"constraints: {shown(self.text)} is nested too deeply; split it into several."
             ) from None
+        except (TypeError, ValueError, OverflowError) as error:
+            if isinstance(error, ConfigError):
+                raise
+            # Else it may be about text; `check` knows.
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The parameters and constants it is about."""
+        nodes = list(ast.walk(self._tree))
+        called = [node.func for node in nodes if isinstance(node, ast.Call)]
+        names = [node for node in nodes if isinstance(node, ast.Name) and node not in called]
+        return frozenset(node.id for node in names)
 
     def check(self, values: Mapping[str, Any]) -> None:
         """Raise `ConfigError` unless it can be evaluated for such values, arrays of one by name."""
@@ -114,54 +122,27 @@ class Expression:
             raise ConfigError(f"constraints: {self.text!r} is not valid: {error}.") from None
 
 
-def _parts(node: ast.expr) -> list[ast.expr]:
-    """The node and all below it; a `ConfigError` for what has no meaning here."""
-    below: list[ast.expr] = []
-    match node:
-        case ast.Name() | ast.Constant(value=bool() | int() | float() | str() | None):
-            pass
-        case ast.UnaryOp(op=ast.USub() | ast.UAdd() | ast.Not()):
-            below = [node.operand]
-        case ast.BinOp() if type(node.op) in BINARY:
-            below = [node.left, node.right]
-        case ast.BoolOp():
-            below = node.values
-        case ast.Compare():
-            below = [node.left]
-            for op, right in zip(node.ops, node.comparators, strict=True):
-                if isinstance(op, ast.In | ast.NotIn) and isinstance(right, ast.List | ast.Tuple):
-                    below += right.elts
-                elif type(op) in COMPARE:
-                    below.append(right)
-                else:
-                    raise _no(node)
-        case ast.Call(func=ast.Name(id=name), keywords=[]) if name in FUNCTIONS and node.args:
-            below = node.args
-        case _:
-            raise _no(node)
-    return [node, *(part for child in below for part in _parts(child))]
-
-
 def _evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
+    """The value of a node; a `ConfigError` for what has no meaning here."""
     match node:
         case ast.Name(id=name):
             return values[name]
-        case ast.Constant(value=value):
-            return _number(value)
+        case ast.Constant(value=bool() | int() | float() | str() | None):
+            return _number(node.value)
         case ast.UnaryOp(op=ast.Not()):
             return np.logical_not(_truth(node.operand, values))
-        case ast.UnaryOp():
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd()):
             operand = _evaluate(node.operand, values)
             return -operand if isinstance(node.op, ast.USub) else operand
-        case ast.BinOp():
+        case ast.BinOp() if type(node.op) in BINARY:
             left, right = (_evaluate(side, values) for side in (node.left, node.right))
             return BINARY[type(node.op)](left, right)
         case ast.BoolOp():
             combine = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
-            return functools.reduce(combine, (_truth(part, values) for part in node.values))
+            return functools.reduce(combine, [_truth(part, values) for part in node.values])
         case ast.Compare():
             return _compare(node, values)
-        case ast.Call(func=ast.Name(id=name)):
+        case ast.Call(func=ast.Name(id=name), keywords=[]) if name in FUNCTIONS and node.args:
             return FUNCTIONS[name](*(_evaluate(argument, values) for argument in node.args))
     raise _no(node)
 
@@ -169,13 +150,15 @@ def _evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
 def _compare(node: ast.Compare, values: Mapping[str, Any]) -> Any:
     left, result = _evaluate(node.left, values), np.True_
     for op, right in zip(node.ops, node.comparators, strict=True):
-        if isinstance(right, ast.List | ast.Tuple):
+        if isinstance(op, ast.In | ast.NotIn) and isinstance(right, ast.List | ast.Tuple):
             equal = [left == _evaluate(element, values) for element in right.elts]
             among = functools.reduce(np.logical_or, equal, np.False_)
             holds = np.logical_not(among) if isinstance(op, ast.NotIn) else among
-        else:
+        elif type(op) in COMPARE:
             other = _evaluate(right, values)
             holds, left = COMPARE[type(op)](left, other), other
+        else:
+            raise _no(node)
         result = np.logical_and(result, holds)
     return result
 

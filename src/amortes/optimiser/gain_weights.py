@@ -16,7 +16,7 @@ cost at x given the logarithms of the costs seen (Snoek et al., NeurIPS 2012, "e
 per second").
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -35,8 +35,8 @@ Weight = Callable[[Tensor], Tensor]
 """Logarithms of weights, `m`, of points `m x d`."""
 
 
-def success_weight(network: Network[Any], ledger: Ledger) -> Weight | None:
-    """The logarithm of the chance of success; None as long as nothing has failed."""
+def success_weight(network: Network[Any], ledger: Ledger) -> Weight:
+    """The logarithm of the chance of success, of a ledger in which something has failed."""
     chances: list[Weight] = []
     X_done = ledger.points("done")
     # A violation that is told says more than that it is one.
@@ -44,10 +44,10 @@ def success_weight(network: Network[Any], ledger: Ledger) -> Weight | None:
     if len(X_failed):
         succeeded = torch.cat([X_done.new_ones(len(X_done)), X_done.new_zeros(len(X_failed))])
         chances.append(_log_chance(network, torch.cat([X_done, X_failed]), succeeded, 0.5))
-    X, violation = ledger.violations()
+    X, violation = ledger.numbers("violation")
     if bool((violation > 0).any()):
         chances.append(_log_chance(network, X, -violation, 0.0))
-    return (lambda X: torch.stack([chance(X) for chance in chances]).sum(0)) if chances else None
+    return lambda X: torch.stack([chance(X) for chance in chances]).sum(0)
 
 
 def _log_chance(network: Network[Any], X: Tensor, values: Tensor, least: float) -> Weight:
@@ -74,30 +74,7 @@ def known_cost_weight(space: Space, cost: Callable[[Config], float]) -> Weight:
     return weight
 
 
-def learned_cost_weight(network: Network[Any], ledger: Ledger) -> Weight | None:
-    """Minus the logarithm of the cost as learned from the costs told; None without any."""
-    X, costs = ledger.costs()
-    if not len(X):
-        return None
+def learned_cost_weight(network: Network[Any], X: Tensor, costs: Tensor) -> Weight:
+    """Minus the logarithm of the cost, as learned from the costs, `n`, at points `n x d`."""
     fitted = Fitted(network, X, costs.log(), maximise=False)
     return lambda Xq: -fitted.latent(Xq).mean
-
-
-def weighed(fitted: Fitted, name: str, weights: Sequence[Weight]) -> Callable[[Tensor], Tensor]:
-    """The gain of evaluating points by the acquisition of that name, weighed: `m x d -> m`."""
-
-    def score(X: Tensor) -> Tensor:
-        gain = fitted.score(name, X)
-        for weight in weights:
-            gain = weigh(gain, weight(X), logarithmic=name == "logei")
-        return gain
-
-    return score
-
-
-def weigh(score: Tensor, log_weight: Tensor, *, logarithmic: bool) -> Tensor:
-    """Scores times weights, both `m`; of scores that are logarithms already, the logarithm."""
-    if logarithmic:
-        return score + log_weight
-    # A learned gain may be slightly negative: a small weight must not then be an advantage.
-    return torch.where(score > 0, score * log_weight.exp(), score * (-log_weight).exp())

@@ -1,43 +1,43 @@
-"""What an optimiser knows: results, predictions, explanations, importance, figures.
+"""What an optimiser knows: results, predictions, explanations, importance, figures, a summary.
 
 All of it reads the trials and the model; nothing here changes a run.
 """
 
-import math
-import sys
+import contextlib
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
-from amortes.device import on_cpu
 from amortes.errors import DataError, shown
-from amortes.optimiser.explanation import Explanation, explain
-from amortes.optimiser.importance import importance
+from amortes.optimiser.choices import Choices
+from amortes.optimiser.conditions import Condition
+from amortes.optimiser.explanation import Explanation, explain, importance
+from amortes.optimiser.numeric import Int, Numeric
 from amortes.optimiser.plots.plots import Plots
-from amortes.optimiser.prediction import Prediction, check_level, predict
-from amortes.optimiser.recommendation import Recommendation
-from amortes.optimiser.space import Config, Space
+from amortes.optimiser.prediction import Prediction, Recommendation, check_level, predict
+from amortes.optimiser.space import Space
 from amortes.optimiser.suggest import Suggester
-from amortes.optimiser.summary import (
-    aligned,
-    best_text,
-    count_trials,
-    describe_space,
-    next_step,
-)
 from amortes.optimiser.table import to_frame
-from amortes.optimiser.text import html_table
-from amortes.optimiser.trials import Ledger, Trial, copied
+from amortes.optimiser.text import (
+    config_text,
+    counted,
+    html_table,
+    number,
+    printable,
+    shortened,
+)
+from amortes.optimiser.trials import Ledger, Status, Trial, best_trial, copied
 from amortes.random import generator
+from amortes.threads import on_cpu
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LARGEST_LOG = math.log(sys.float_info.max)
-
 Goal = Literal["minimize", "maximize"]
 Point = Trial | Mapping[str, Any]
 """A trial or its config."""
+MOST = 8
+"""Parameters, choices or pending trials that a summary lists."""
 
 
 class Insight:
@@ -49,7 +49,6 @@ class Insight:
     _lock: threading.RLock
     _ledger: Ledger
     _suggester: Suggester
-    _found: tuple[tuple[int, int], Config] | None = None  # the last recommendation, and when
 
     @property
     def trials(self) -> list[Trial]:
@@ -65,12 +64,10 @@ class Insight:
         Results for configs that violate a constraint, or are not in the pool, count only if there
         are no others.
         """
-        with self._lock:
-            done = self._ledger.having("done")
-        if not done:
+        best = best_trial(self.trials, self.space, maximise=self.goal == "maximize")
+        if best is None:
             raise DataError("there is no result yet; tell one first.")
-        done.sort(key=lambda trial: trial.value or 0.0, reverse=self.goal == "maximize")
-        return next((t for t in done if self.space.allows(t.config)), done[0]).copy()
+        return best
 
     @on_cpu()
     def recommend(self, *, level: float = 0.9) -> Recommendation:
@@ -83,11 +80,7 @@ class Insight:
         level = check_level(level)
         with self._lock:
             fitted = self._suggester.fitted()
-            config = self._recommended()
-            if config is None:
-                config = self._suggester.recommend()
-                self._found = (self._now, config)
-            config = copied(config)
+            config = copied(self._suggester.recommend())
             (result,) = predict(fitted, self.space, [config], level=level, observation_noise=True)
         return Recommendation(config, result.mean, result.lower, result.upper, level, result.median)
 
@@ -138,10 +131,8 @@ class Insight:
         """
         level = check_level(level)
         with self._lock:
-            if isinstance(trial, Trial):
-                self._check_own(trial)
-                trial = self._ledger.trials[trial.number]  # as it is now
-            return explain(self._suggester, trial, past=self.past, level=level)
+            subject = self._own(trial) if isinstance(trial, Trial) else trial
+            return explain(self._suggester, subject, past=self.past, level=level)
 
     def to_frame(self) -> "pd.DataFrame":
         """Return the trials as a pandas DataFrame, with a column for each parameter.
@@ -193,15 +184,6 @@ class Insight:
         """
         return Plots(self)
 
-    @property
-    def _now(self) -> tuple[int, int]:
-        """What a recommendation depends on; it is the same as long as this is."""
-        return self._ledger.changes, len(self._ledger.trials)
-
-    def _recommended(self) -> Config | None:
-        """The config to recommend, if the search for it was made already."""
-        return self._found[1] if self._found is not None and self._found[0] == self._now else None
-
     def _summary(self, *, recommend: bool) -> list[tuple[str, str]]:
         """Names and texts of what there is to say of the run."""
         with self._lock:
@@ -209,7 +191,7 @@ class Insight:
             rows = [("space", describe_space(self.space)), ("trials", count_trials(trials))]
             if self._ledger.having("done"):
                 rows.append(("best", best_text(self.best)))
-                if recommend or self._recommended() is not None:
+                if recommend or self._suggester.has_recommended:
                     rows.append(("recommendation", self.recommend().text))
             return [*rows, ("next", next_step(trials, self._suggester.initial))]
 
@@ -223,16 +205,84 @@ class Insight:
         rows = self._summary(recommend=True)
         return html_table(rows, title=f"Optimizer: {self.goal}, {self._suggester.acquisition}")
 
-    def _check_own(self, trial: Trial) -> None:
+    def _own(self, trial: Trial) -> Trial:
+        """A trial of this optimiser, as it is now."""
         trials = self._ledger.trials
-        own = isinstance(trial.number, int) and 0 <= trial.number < len(trials)
-        try:
-            own = own and trials[trial.number].config == self.space.check(trial.config)
-        except DataError:
-            own = False
-        if not own:
-            raise DataError(
-                f"trial {shown(trial.number)} with {shown(trial.config)} does not belong to this "
-                f"optimiser, or its config was changed. To change a config, copy it first: "
-                f"`dict(trial.config)`."
-            )
+        with contextlib.suppress(DataError):
+            if isinstance(trial.number, int) and 0 <= trial.number < len(trials):
+                own = trials[trial.number]
+                if own.config == self.space.check(trial.config):
+                    return own
+        raise DataError(
+            f"trial {shown(trial.number)} with {shown(trial.config)} does not belong to this "
+            f"optimiser, or its config was changed. To change a config, copy it first: "
+            f"`dict(trial.config)`."
+        )
+
+
+def describe_parameter(entry: Any) -> str:
+    """A parameter or a constant as one reads it: `1e-05 to 0.1, log`, `relu | gelu`, `7`."""
+    if isinstance(entry, Numeric):
+        step = None if isinstance(entry, Int) and entry.step == 1 else entry.step
+        parts = [f"{number(entry.low)} to {number(entry.high)}"]
+        parts += [f"step {number(step)}"] * (step is not None) + ["log"] * entry.log
+        return ", ".join(parts)
+    if isinstance(entry, Choices):
+        shown = " | ".join(shortened(choice) for choice in entry.choices[:MOST])
+        left = len(entry.choices) - MOST
+        return f"{shown} | ... {left} more" if left > 0 else shown
+    return shortened(entry)
+
+
+def describe_space(space: Space) -> str:
+    """The space in one line."""
+    named = [
+        f"{printable(k)}: {describe_parameter(p)}{_describe_condition(space.conditions.get(k))}"
+        for k, p in space.parameters.items()
+    ]
+    text = "; ".join(named[:MOST])
+    if len(named) > MOST:
+        text += f"; ... {len(named) - MOST} more"
+    if space.constraints:
+        text += f"; {counted(len(space.constraints), 'constraint')}"
+    if space.pool is not None and space.points is not None:
+        text += f"; a pool of {len(space.points)}"
+    return text
+
+
+def _describe_condition(condition: Condition | None) -> str:
+    if condition is None:
+        return ""
+    values = " | ".join(shortened(value) for value in condition.values[:MOST])
+    more = " | ..." if len(condition.values) > MOST else ""
+    return f" (if {printable(condition.parent)} is {values}{more})"
+
+
+def count_trials(trials: Sequence[Trial]) -> str:
+    """How many trials there are in each state, `15 done, 2 failed, 1 pending`."""
+    kinds = [trial.status for trial in trials]
+    counts = [f"{kinds.count(kind)} {kind}" for kind in get_args(Status) if kind in kinds]
+    return ", ".join(counts) or "none"
+
+
+def best_text(best: Trial) -> str:
+    """The best trial in one line."""
+    return f"{number(best.value)}, trial {best.number}: {config_text(best.config)}"
+
+
+def next_step(trials: Sequence[Trial], initial: int) -> str:
+    """What to call now."""
+    waiting = [str(trial.number) for trial in trials if trial.status == "pending"]
+    if waiting:
+        which = ", ".join(waiting[:MOST]) + (", ..." if len(waiting) > MOST else "")
+        return f"tell(trial, value) for trial{'s' * (len(waiting) > 1)} {which}, or ask() for more"
+    used = sum(trial.status != "withdrawn" for trial in trials)
+    if used < initial:
+        return f"ask() for trial {used + 1} of the {initial} that are spread over the space"
+    return "ask() for a trial, recommend() for what to use"
+
+
+def aligned(rows: Sequence[tuple[str, str]]) -> str:
+    """Lines of a name and a text, the texts below each other."""
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"  {name:<{width}}  {text}" for name, text in rows)

@@ -16,27 +16,29 @@ from concurrent.futures import (
     FIRST_COMPLETED,
     Executor,
     Future,
+    ThreadPoolExecutor,
     as_completed,
     wait,
 )
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import torch
 
 from amortes.errors import ConfigError, DataError, require_int, shown
 from amortes.files import as_path, exists, locked
 from amortes.numbers import as_float
-from amortes.optimiser.executor import executor_of
 from amortes.optimiser.insight import Goal
 from amortes.optimiser.limits import warn
 from amortes.optimiser.optimizer import Optimizer
 from amortes.optimiser.progress import progress_bar
 from amortes.optimiser.result import Result
 from amortes.optimiser.space import Config, Space
-from amortes.optimiser.spread import spread
-from amortes.optimiser.start import Start
-from amortes.optimiser.trials import Trial, positive
+from amortes.optimiser.table import Start
+from amortes.optimiser.trials import Trial, positive, robust_sd
 from amortes.pretrained import AnyNetwork
+from amortes.threads import use_threads
 
 LOG = logging.getLogger(__name__)
 Objective = Callable[[Config], float | tuple[float, float]]
@@ -112,58 +114,52 @@ def minimize(
     )
     deadline = math.inf if timeout is None else time.monotonic() + timeout
     alone = contextlib.nullcontext() if state is None else locked(as_path(state), "`minimize`")
-    bar = progress_bar(n_trials, shown=progress)
-    with alone, bar, executor_of(workers) as executor:
+    with alone, progress_bar(n_trials, shown=progress) as bar, executor_of(workers) as executor:
         if state is not None and exists(state):
             optimizer = optimizer.resumed(state)
-        run = _Run(fun, optimizer, n_trials, early_stop, errors, max_failures, callback, state)
-        run.say = bar.say
-        for finished in run.evaluate(executor, workers, deadline):
-            bar.update(finished, run.note)
+        save = (lambda: None) if state is None else (lambda: optimizer.save(state))
+        run = _Run(fun, optimizer, n_trials, early_stop, errors, max_failures, callback, save)
+        running: dict[Future[Any], Trial] = {}
+        try:
+            for finished in run.evaluate(running, executor, workers, deadline):
+                bar.update(finished, run.note)
+        except BaseException:
+            if left := sum(not future.done() for future in running):
+                bar.say(f"Waiting for {left} running evaluations; interrupt again to abandon them.")
+            run.keep(running)
+            raise
     LOG.info("the run ended: %s", run.message)
     return run.result()
 
 
+@dataclass
 class _Run:
     """The evaluations of one call of `minimize`."""
 
-    def __init__(
-        self,
-        fun: Objective,
-        optimizer: Optimizer,
-        n_trials: int,
-        early_stop: float | None,
-        errors: str,
-        max_failures: int | None,
-        callback: Callback | None,
-        state: str | os.PathLike[str] | None,
-    ) -> None:
-        self.fun, self.optimizer, self.n_trials = fun, optimizer, n_trials
-        self.early_stop, self.errors, self.callback = early_stop, errors, callback
-        self.max_failures, self.state = max_failures, state
-        known = [trial.status for trial in optimizer.trials]
+    fun: Objective
+    optimizer: Optimizer
+    n_trials: int
+    early_stop: float | None
+    errors: str
+    max_failures: int | None
+    callback: Callback | None
+    save: Callable[[], None]
+    failures: int = 0  # of this call
+    cost_refused: bool = False
+    negligible: int = 0  # results in a row after which little gain was expected
+    message: str = ""
+    last_error: Exception | None = None
+
+    def __post_init__(self) -> None:
+        known = [trial.status for trial in self.optimizer.trials]
         self.succeeded = "done" in known
-        known = known[optimizer.past :]
+        known = known[self.optimizer.past :]
         self.finished = known.count("done") + known.count("failed")
-        self.failures = 0  # of this call
-        self.say: Callable[[str], None] = lambda text: None
-        self.cost_refused = False
-        self.negligible = 0  # results in a row after which little gain was expected
-        self.message = ""
-        self.last_error: Exception | None = None
 
-    def evaluate(self, executor: Executor, workers: int, deadline: float) -> Iterator[int]:
-        """Run the trials; yields how many are finished after each."""
-        running: dict[Future[Any], Trial] = {}
-        try:
-            yield from self._evaluate(running, executor, workers, deadline)
-        except BaseException:
-            self._keep(running)
-            raise
-
-    def _evaluate(
+    def evaluate(
         self, running: dict[Future[Any], Trial], executor: Executor, workers: int, deadline: float
     ) -> Iterator[int]:
+        """Run the trials; yields how many are finished after each."""
         again = [trial for trial in self.optimizer.trials if trial.status == "pending"]
         begun = self.finished
         while True:
@@ -176,19 +172,27 @@ class _Run:
                     )
                 else:
                     trial = again.pop(0) if again else self.optimizer.ask()
-                    self._save()
+                    self.save()
                     running[executor.submit(self.fun, trial.copy().config)] = trial
                     begun += 1
             if not running:
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 trial = self._tell(running.pop(future), future)
-                self._save()
+                self.save()
                 self.finished += 1
                 self.succeeded |= trial.status == "done"
                 self.failures += trial.status == "failed"
                 yield self.finished
                 self._consider_stopping(trial)
+
+    def keep(self, running: dict[Future[Any], Trial]) -> None:
+        """Record what is under way when the run ends by an exception: it may have cost hours."""
+        for future in as_completed(running):
+            if future.exception() is None:
+                with contextlib.suppress(DataError):
+                    self._tell_result(running[future], future.result())
+            self.save()  # now: there may be no later
 
     def result(self) -> Result:
         """What came of it; a `DataError` if no evaluation gave a value."""
@@ -239,16 +243,6 @@ class _Run:
             self.cost_refused = True
         return self.optimizer.tell(trial, value, cost=cost)
 
-    def _keep(self, running: dict[Future[Any], Trial]) -> None:
-        """Record what is under way when the run ends by an exception: it may have cost hours."""
-        if left := sum(not future.done() for future in running):
-            self.say(f"Waiting for {left} running evaluations; interrupt again to abandon them.")
-        for future in as_completed(running):
-            if future.exception() is None:
-                with contextlib.suppress(DataError):
-                    self._tell_result(running[future], future.result())
-            self._save()  # now: there may be no later
-
     def _consider_stopping(self, trial: Trial) -> None:
         if self.callback is not None:
             answer: Any = self.callback(self.optimizer, trial)
@@ -259,7 +253,7 @@ class _Run:
         if self.early_stop is None or trial.value is None:
             return
         values = [t.value for t in self.optimizer.trials if t.value is not None]
-        size = spread(values, maximise=self.optimizer.goal == "maximize")
+        size = robust_sd(values, maximise=self.optimizer.goal == "maximize")
         small = size > 0 and self.optimizer.expected_gain() < self.early_stop * size
         self.negligible = self.negligible + 1 if small else 0
         if self.negligible == CONVINCED:
@@ -267,10 +261,6 @@ class _Run:
                 f"little is left to gain after {self.finished} trials: the expected improvement is "
                 f"below {self.early_stop:g} of the standard deviation of the values."
             )
-
-    def _save(self) -> None:
-        if self.state is not None:
-            self.optimizer.save(self.state)
 
 
 def _value_and_cost(returned: Any) -> tuple[Any, Any]:
@@ -297,3 +287,31 @@ def _check(fun: object, timeout: Any, early_stop: Any, errors: str, callback: ob
             raise ConfigError(f"{name}: must be a positive number or None, not {shown(given)}.")
     if not isinstance(errors, str) or errors not in ("record", "raise"):
         raise ConfigError(f"errors: must be 'record' or 'raise', not {shown(errors)}.")
+
+
+@contextlib.contextmanager
+def executor_of(workers: int) -> Iterator[Executor]:
+    """Runs evaluations; what is still under way when the block ends is left to itself."""
+    if workers == 1:
+        yield Inline()
+        return
+    count = torch.get_num_threads()
+    # A worker may begin while the next suggestion is made, on one thread.
+    pool = ThreadPoolExecutor(workers, "amortes", initializer=use_threads, initargs=(count,))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+class Inline(Executor):
+    """Runs what is submitted at once in the caller's thread, where debuggers and Ctrl-C work."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """The call's result or exception, already there."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future

@@ -11,7 +11,6 @@ each owns what is within half a step of it.
 
 import math
 import operator
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -23,7 +22,6 @@ from torch import Tensor
 
 from amortes.errors import ConfigError, DataError, shown
 from amortes.numbers import as_float
-from amortes.optimiser.parameter import Parameter
 
 # Beyond this, neighbouring integers have coordinates too close together for float64.
 MAX_INTEGER = 2**48
@@ -33,8 +31,11 @@ ROUNDING = 1e-12
 OFF_GRID = 1e-6
 
 
-class Numeric(Parameter):
+class Numeric:
     """What Float and Int share: one coordinate, linear in the number or in its logarithm."""
+
+    kind: ClassVar[str]
+    dims: ClassVar[int] = 1
 
     low: float
     high: float
@@ -49,11 +50,6 @@ class Numeric(Parameter):
         return self.low - 0.5 * self.step, self.low + (self._steps + 0.5) * self.step
 
     @property
-    def dims(self) -> int:
-        """One."""
-        return 1
-
-    @property
     def cardinality(self) -> int | None:
         """The number of steps and one; None without a step."""
         return None if self.step is None else self._steps + 1
@@ -62,6 +58,21 @@ class Numeric(Parameter):
         """The share of the bounds below the value."""
         low, high = self._span
         return [((math.log(value) if self.log else value) - low) / (high - low)]
+
+    def decode(self, u: Sequence[float]) -> Any:
+        """The value with the share u of the range below it, or on the grid the one that owns u."""
+        low, high = self._span
+        value = low + (high - low) * min(max(u[0], 0.0), 1.0)
+        value = math.exp(value) if self.log else value
+        if self.step is None:
+            return min(max(value, self.low), self.high)
+        place = math.floor((value - self.low) / self.step + 0.5)
+        return self._value(min(max(place, 0), self._steps))
+
+    def decode_all(self, U: Tensor) -> np.ndarray:
+        """The values, `n`, that own the rows of U."""
+        values = self._nearest(U[:, 0]).numpy()
+        return values.astype(np.int64) if isinstance(self.low, int) else values
 
     def natural(self, u: Tensor) -> Tensor:
         """The numbers at coordinates u, of any shape; not rounded."""
@@ -77,10 +88,21 @@ class Numeric(Parameter):
         nearest = self._nearest(U)
         return ((nearest.log() if self.log else nearest) - low) / (high - low)
 
-    def decode_all(self, U: Tensor) -> np.ndarray:
-        """The values, `n`, that own the rows of U."""
-        values = self._nearest(U[:, 0]).numpy()
-        return values.astype(np.int64) if isinstance(self.low, int) else values
+    def values(self) -> list[Any]:
+        """All values, if there is a step."""
+        if self.step is None:
+            raise TypeError(f"{self} has no finite list of values.")
+        return [self._value(place) for place in range(self._steps + 1)]
+
+    def to_json(self, value: Any) -> Any:
+        """What a file has for a checked value."""
+        return value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Bounds, scale and step, unless it is the default."""
+        description = {"type": self.kind, "low": self.low, "high": self.high, "log": self.log}
+        usual = None if isinstance(self.low, float) else 1
+        return description if self.step == usual else description | {"step": self.step}
 
     def _nearest(self, u: Tensor) -> Tensor:
         """The values that own coordinates u, of any shape."""
@@ -90,15 +112,9 @@ class Numeric(Parameter):
         places = ((values - self.low) / self.step + 0.5).floor().clamp(0, self._steps)
         return self.low + places * self.step
 
-    def values(self) -> list[Any]:
-        """All values, if there is a step."""
-        if self.step is None:
-            return super().values()
-        return [self._value(place) for place in range(self._steps + 1)]
-
-    @abstractmethod
     def _value(self, place: int) -> Any:
-        """The value `place` steps above low."""
+        """The value `place` steps above low; in decimals, so that 0.1 + 2 * 0.1 is 0.3."""
+        return type(self.low)(_decimal(self.low) + place * _decimal(self.step))
 
     @cached_property
     def _steps(self) -> int:
@@ -106,17 +122,6 @@ class Numeric(Parameter):
         if self.step is None:
             return 0
         return int((_decimal(self.high) - _decimal(self.low)) // _decimal(self.step))
-
-    def _place(self, u: float) -> int:
-        """Which value owns the coordinate."""
-        assert self.step is not None
-        place = math.floor((self._natural(u) - self.low) / self.step + 0.5)
-        return min(max(place, 0), self._steps)
-
-    def _natural(self, u: float) -> float:
-        low, high = self._span
-        value = low + (high - low) * min(max(u, 0.0), 1.0)
-        return math.exp(value) if self.log else value
 
     @property
     def _span(self) -> tuple[float, float]:
@@ -126,13 +131,19 @@ class Numeric(Parameter):
     def _check_range(self) -> None:
         """Raise `ConfigError` unless low, high, log and step, which are of their types, agree."""
         kind = type(self).__name__
+        instead = f"an {kind}" if kind == "Int" else f"a {kind}"
         if not self.low < self.high or math.isinf(self.high - self.low):
             raise ConfigError(
                 f"{kind}: low must be below high by a finite amount, not {self.low} and "
-                f"{self.high}. To fix a parameter, pass its value instead of {_a(kind)}."
+                f"{self.high}. To fix a parameter, pass its value instead of {instead}."
             )
         if not isinstance(self.log, bool):
             raise ConfigError(f"{kind}: log must be True or False, not {shown(self.log)}.")
+        if self.log and self.step not in (None, 1 if kind == "Int" else None):
+            raise ConfigError(f"{kind}: use either log=True or a step, not both.")
+        if self.log and self.low <= 0:
+            needed = "low >= 1" if kind == "Int" else "low > 0"
+            raise ConfigError(f"{kind}: log=True needs {needed}, not {self.low}.")
         if self.step is None:
             return
         if not self.step > 0:
@@ -146,8 +157,12 @@ class Numeric(Parameter):
             raise ConfigError(
                 f"{kind}: with a step of {self.step}, the only value from {self.low} to "
                 f"{self.high} is {self.low}. Use a smaller step, or pass the value instead of "
-                f"{_a(kind)}."
+                f"{instead}."
             )
+
+    def _beside(self, number: float) -> DataError:
+        first, second, last = (self._value(place) for place in (0, 1, self._steps))
+        return DataError(f"{number} is not one of the steps {first}, {second}, ..., {last}.")
 
 
 @dataclass(frozen=True)
@@ -171,10 +186,6 @@ class Float(Numeric):
         for name in ("low", "high") if self.step is None else ("low", "high", "step"):
             object.__setattr__(self, name, finite(getattr(self, name), f"Float: {name}"))
         self._check_range()
-        if self.log and self.step is not None:
-            raise ConfigError("Float: use either log=True or a step, not both.")
-        if self.log and self.low <= 0:
-            raise ConfigError(f"Float: log=True needs low > 0, not {self.low}.")
         if not self._span[0] < self._span[1]:
             raise ConfigError(
                 f"Float: {self.low} and {self.high} are so close that their logarithms are equal; "
@@ -191,24 +202,10 @@ class Float(Numeric):
             return min(max(number, self.low), self.high)
         steps = (number - self.low) / self.step
         if not abs(steps - round(steps)) <= OFF_GRID or not 0 <= round(steps) <= self._steps:
-            raise DataError(_beside(number, self))
-        return self._value(round(steps))
+            raise self._beside(number)
+        return float(self._value(round(steps)))
 
-    def decode(self, u: Sequence[float]) -> float:
-        """The value with the share u of the range below it, or on the grid the one that owns u."""
-        if self.step is not None:
-            return self._value(self._place(u[0]))
-        return min(max(self._natural(u[0]), self.low), self.high)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Bounds, scale and step."""
-        description = {"type": self.kind, "low": self.low, "high": self.high, "log": self.log}
-        return description if self.step is None else description | {"step": self.step}
-
-    def _value(self, place: int) -> float:
-        # In decimals, so that 0.1 + 2 * 0.1 is 0.3.
-        assert self.step is not None
-        return float(_decimal(self.low) + place * _decimal(self.step))
+    from_json = check
 
 
 @dataclass(frozen=True)
@@ -237,10 +234,6 @@ class Int(Numeric):
                 f"integer supported. Use a Float."
             )
         self._check_range()
-        if self.log and self.step != 1:
-            raise ConfigError("Int: use either log=True or a step, not both.")
-        if self.log and self.low < 1:
-            raise ConfigError(f"Int: log=True needs low >= 1, not {self.low}.")
 
     def check(self, value: Any) -> int:
         """A whole number within the bounds; 3.0 counts as 3."""
@@ -250,32 +243,13 @@ class Int(Numeric):
         if not number.is_integer():
             raise DataError(f"{shown(value)} is not a whole number.")
         if (int(number) - self.low) % self.step:
-            raise DataError(_beside(int(number), self))
+            raise self._beside(int(number))
         return int(number)
 
-    def decode(self, u: Sequence[float]) -> int:
-        """The integer that owns u."""
-        return self._value(self._place(u[0]))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Bounds, scale and step."""
-        description = {"type": self.kind, "low": self.low, "high": self.high, "log": self.log}
-        return description if self.step == 1 else description | {"step": self.step}
-
-    def _value(self, place: int) -> int:
-        return self.low + place * self.step
+    from_json = check
 
 
-def _beside(number: float, parameter: Numeric) -> str:
-    first, second, last = (parameter._value(place) for place in (0, 1, parameter._steps))
-    return f"{number} is not one of the steps {first}, {second}, ..., {last}."
-
-
-def _a(kind: str) -> str:
-    return f"an {kind}" if kind[0] in "AEIOU" else f"a {kind}"
-
-
-def _decimal(number: float) -> Decimal:
+def _decimal(number: float | None) -> Decimal:
     """The number as it is written."""
     return Decimal(repr(number))
 

@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self, get_args, overload
 
 from amortes.acquisition.units import LARGEST
-from amortes.device import on_cpu
 from amortes.errors import AmortesError, ConfigError, DataError, FileError, require_int, shown
 from amortes.files import write_json
 from amortes.nets.base import GAINS
@@ -26,12 +25,11 @@ from amortes.numbers import as_float
 from amortes.optimiser import state as states
 from amortes.optimiser.insight import Goal, Insight, Point
 from amortes.optimiser.space import Config, Space
-from amortes.optimiser.start import Start, Table, entries
 from amortes.optimiser.suggest import Suggester, check_acquisition
-from amortes.optimiser.table import read_results
-from amortes.optimiser.trials import Ledger, Outcome, Trial
+from amortes.optimiser.table import Start, Table, entries, read_results
+from amortes.optimiser.trials import ROUNDED, Ledger, Trial, outcome
 from amortes.pretrained import AnyNetwork, as_network
-from amortes.threads import lock_of
+from amortes.threads import lock_of, on_cpu
 
 LOG = logging.getLogger(__name__)
 
@@ -150,28 +148,33 @@ class Optimizer(Insight):
         The model infers the noise, one level for all results; you cannot give it. If a result is an
         average, tell the single measurements instead.
         """
-        outcome = Outcome.of(value, cost, failed, reason, violation)
+        told = outcome(value, cost, failed=failed, reason=reason, violation=violation)
         with self._lock:
-            if outcome.value is None and LARGEST < abs(as_float(value) or 0.0) < math.inf:
+            if told["value"] is None and LARGEST < abs(as_float(value) or 0.0) < math.inf:
                 self._suggester.warn(
                     "large",
                     f"a value of {as_float(value):g} counts as failed, because values beyond "
                     f"{LARGEST:g} are not supported. Rescale the objective, or take its logarithm.",
                 )
             if isinstance(trial, Trial):
-                self._check_own(trial)
-                return self._close(trial.number, outcome)
-            known = self._ledger.pending(trial)
-            if known is None and (near := self._ledger.nearly_pending(trial)):
-                self._suggester.warn(
-                    "rounded",
-                    f"the config {dict(trial)} is almost that of pending trial {near.number}, "
-                    f"{near.config}, but not the same, so it was recorded as a new result. Use "
-                    f"`tell(trial, value)` to complete the pending trial, or `withdraw(trial)` to "
-                    f"drop it.",
-                )
-            known = known or self._ledger.open(trial)
-            return self._close(known.number, outcome)
+                known = self._own(trial)
+            else:
+                checked = self.space.check(trial)
+                known = self._ledger.pending(checked) or self._new(checked)
+            told_trial = self._ledger.close(known.number, told).copy()
+        LOG.info("told: %r", told_trial)
+        return told_trial
+
+    def _new(self, checked: Config) -> Trial:
+        for near in self._ledger.find(checked, "pending", within=ROUNDED):
+            self._suggester.warn(
+                "rounded",
+                f"the config {checked} is almost that of pending trial {near.number}, "
+                f"{near.config}, but not the same, so it was recorded as a new result. Use "
+                f"`tell(trial, value)` to complete the pending trial, or `withdraw(trial)` to "
+                f"drop it.",
+            )
+        return self._ledger.open(checked)
 
     @on_cpu()
     def tell_frame(self, table: Table) -> list[Trial]:
@@ -184,7 +187,7 @@ class Optimizer(Insight):
         """
         results = read_results(table, self.space)
         with self._lock:
-            return [self._tell_result(result) for result in results]
+            return [self.tell(result.config, **result.told) for result in results]
 
     @on_cpu()
     def withdraw(self, trial: Trial | Mapping[str, Any]) -> None:
@@ -196,14 +199,15 @@ class Optimizer(Insight):
         """
         with self._lock:
             if isinstance(trial, Trial):
-                self._check_own(trial)
-                self._ledger.withdraw(trial.number)
-                return
-            known = self._ledger.pending(trial) or self._ledger.last_told(trial)
-            if known is None:
-                raise DataError(
-                    f"no trial has the config {shown(trial)}, so none can be withdrawn."
-                )
+                known = self._own(trial)
+            else:
+                found = self._ledger.find(self.space.check(trial), "done", "failed", "pending")
+                pending = [trial for trial in found if trial.status == "pending"]
+                if not found:
+                    raise DataError(
+                        f"no trial has the config {shown(trial)}, so none can be withdrawn."
+                    )
+                known = (pending or found[::-1])[0]
             self._ledger.withdraw(known.number)
 
     @on_cpu()
@@ -320,7 +324,8 @@ class Optimizer(Insight):
             network=self._suggester.network,
             cost=self._suggester.cost,
         )
-        if _results(other.trials[: other.past]) != _results(self.trials):
+        began = [(trial.config, trial.told) for trial in other.trials[: other.past]]
+        if began != [(trial.config, trial.told) for trial in self.trials]:
             raise ConfigError(
                 f"start: the run in {path} started from {other.past} past results, which differ "
                 f"from the {self.past} given now. Pass the same ones to continue; to add others, "
@@ -328,26 +333,12 @@ class Optimizer(Insight):
             )
         return other
 
-    def _tell_result(self, result: Trial) -> Trial:
-        """Record the outcome of another's trial, as that of a pending one if its config is."""
-        failed = result.status == "failed"
-        outcome = Outcome.of(result.value, result.cost, failed, result.reason, result.violation)
-        known = self._ledger.pending(result.config) or self._ledger.open(result.config)
-        return self._close(known.number, outcome)
-
-    def _close(self, number: int, outcome: Outcome) -> Trial:
-        trial = self._ledger.close(number, outcome).copy()
-        LOG.info("told: %r", trial)
-        return trial
-
     def _begin_with(self, entry: Any) -> None:
         if isinstance(entry, Trial):
-            if entry.status == "withdrawn":
-                return
             if entry.status == "pending":
                 self.enqueue(entry.config)
-                return
-            self._tell_result(entry)
+            elif entry.status != "withdrawn":
+                self.tell(entry.config, **entry.told)
         elif isinstance(entry, Mapping):
             self.enqueue(entry)
         elif isinstance(entry, tuple | list) and len(entry) == 2:
@@ -368,7 +359,3 @@ class Optimizer(Insight):
 
     def _next(self) -> Config:
         return self._queue.pop(0) if self._queue else self._suggester.next()
-
-
-def _results(trials: list[Trial]) -> list[tuple[Config, Outcome]]:
-    return [(t.config, Outcome(t.status, t.value, t.cost, t.reason, t.violation)) for t in trials]

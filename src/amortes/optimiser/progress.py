@@ -4,11 +4,12 @@ On a terminal rich draws it, on standard error. In a notebook (Jupyter, Colab, V
 of HTML that is updated in place, which needs no widgets and stays in the saved notebook.
 """
 
+import contextlib
 import html
 import sys
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,104 +18,71 @@ PAUSE = 0.1
 """Seconds between two updates of a notebook's bar."""
 
 
-class Bar(Protocol):
-    """A bar, as a context manager."""
+class Bar(NamedTuple):
+    """What can be done with a bar."""
 
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *error: object) -> None: ...
-
-    def update(self, completed: int, note: str) -> None:
-        """So many trials are done; the note is what else there is to say."""
-
-    def say(self, text: str) -> None:
-        """Print a line, above the bar."""
+    update: Callable[[int, str], None]
+    """So many trials are done; the note is what else there is to say."""
+    say: Callable[[str], None]
+    """Print a line."""
 
 
-def progress_bar(total: int, *, shown: bool) -> Bar:
+def progress_bar(total: int, *, shown: bool) -> contextlib.AbstractContextManager[Bar]:
     """The bar of a run of `total` trials where it runs; if not `shown` it says nothing."""
     if shown and (display := _notebook_display()) is not None:
-        return NotebookBar(total, display)
-    return TerminalBar(total, shown=shown)
+        return notebook_bar(total, display)
+    return terminal_bar(total, shown=shown)
 
 
-class TerminalBar:
+@contextlib.contextmanager
+def terminal_bar(total: int, *, shown: bool, console: "Console | None" = None) -> Iterator[Bar]:
     """A bar on standard error; nothing is drawn where that is piped."""
+    # A tenth of a second that those who ask and tell need not wait for.
+    from rich import progress
+    from rich.console import Console
 
-    def __init__(self, total: int, *, shown: bool, console: "Console | None" = None) -> None:
-        # A tenth of a second that those who ask and tell need not wait for.
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-        )
+    console = console or Console(stderr=True)
+    columns = (
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("trials, {task.fields[note]}"),
+        progress.TimeElapsedColumn(),
+    )
+    hidden = not (shown and console.is_terminal)
+    with progress.Progress(*columns, console=console, disable=hidden) as bar:
+        task = bar.add_task("", total=total, note="")
 
-        self._console, self._shown = console or Console(stderr=True), shown
-        self._bar = Progress(
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("trials, {task.fields[note]}"),
-            TimeElapsedColumn(),
-            console=self._console,
-            disable=not (shown and self._console.is_terminal),
-        )
-        self._task = self._bar.add_task("", total=total, note="")
+        def update(completed: int, note: str) -> None:
+            bar.update(task, completed=completed, note=note)
 
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._bar.stop()
-
-    def update(self, completed: int, note: str) -> None:
-        """Draw the bar."""
-        self._bar.update(self._task, completed=completed, note=note)
-
-    def say(self, text: str) -> None:
-        """Print a line, above the bar."""
-        if self._shown:
-            self._console.print(text)
+        yield Bar(update, console.print if shown else lambda text: None)
 
 
-class NotebookBar:
-    """A bar in the output of a notebook's cell; `display` is IPython's."""
+@contextlib.contextmanager
+def notebook_bar(total: int, display: Callable[..., Any]) -> Iterator[Bar]:
+    """A bar in the output of a notebook's cell, drawn now and then; `display` is IPython's."""
+    begun, drawn, state = time.monotonic(), -PAUSE, (0, "")
 
-    def __init__(self, total: int, display: Callable[..., Any]) -> None:
-        self._total, self._display = total, display
-        self._begun = time.monotonic()
-        self._drawn = -PAUSE
-        self._state = (0, "")
-
-    def __enter__(self) -> Self:
-        self._handle = self._display(self._bundle(), raw=True, display_id=True)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._handle.update(self._bundle(), raw=True)
-
-    def update(self, completed: int, note: str) -> None:
-        """Draw the bar, unless it was drawn just now."""
-        self._state = completed, note
-        now = time.monotonic()
-        if now - self._drawn >= PAUSE:
-            self._drawn = now
-            self._handle.update(self._bundle(), raw=True)
-
-    def say(self, text: str) -> None:
-        """Print a line, below the bar."""
-        print(text)
-
-    def _bundle(self) -> dict[str, str]:
-        completed, note = self._state
-        minutes, seconds = divmod(int(time.monotonic() - self._begun), 60)
-        text = f"{completed}/{self._total} trials, {note}" if note else f"0/{self._total} trials"
+    def bundle() -> dict[str, str]:
+        completed, note = state
+        minutes, seconds = divmod(int(time.monotonic() - begun), 60)
+        text = f"{completed}/{total} trials, {note}" if note else f"0/{total} trials"
         text += f", {minutes}:{seconds:02}"
-        drawn = f"<progress value='{completed}' max='{self._total}'></progress>"
-        return {"text/plain": text, "text/html": f"{drawn} {html.escape(text)}"}
+        bar = f"<progress value='{completed}' max='{total}'></progress>"
+        return {"text/plain": text, "text/html": f"{bar} {html.escape(text)}"}
+
+    def update(completed: int, note: str) -> None:
+        nonlocal drawn, state
+        state = completed, note
+        if time.monotonic() - drawn >= PAUSE:
+            drawn = time.monotonic()
+            handle.update(bundle(), raw=True)
+
+    handle = display(bundle(), raw=True, display_id=True)
+    try:
+        yield Bar(update, print)
+    finally:
+        handle.update(bundle(), raw=True)
 
 
 def _notebook_display() -> Callable[..., Any] | None:

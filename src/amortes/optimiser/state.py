@@ -4,7 +4,6 @@ The network is recorded by a fingerprint of its prior, configuration and weights
 """
 
 import hashlib
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -55,7 +54,7 @@ def check_same(saved: Mapping[str, Any], own: Mapping[str, Any], path: object) -
     for name in SETTINGS:
         if saved[name] != own[name]:
             raise ConfigError(
-                f"{name}: the run in {path} has {short(saved[name])}, not {short(own[name])}. Pass "
+                f"{name}: the run in {path} has {shown(saved[name])}, not {shown(own[name])}. Pass "
                 f"the same one to continue, or another file to start a new run."
             )
 
@@ -67,7 +66,7 @@ def check_space(description: Any, given: Space | Mapping[str, Any] | None) -> Sp
     space = given if isinstance(given, Space) else Space(given)
     if space.to_dict() != description:
         raise ConfigError(
-            f"space: the saved run has {short(description)}, not {short(space.to_dict())}. Pass "
+            f"space: the saved run has {shown(description)}, not {shown(space.to_dict())}. Pass "
             f"the same space."
         )
     return space
@@ -80,9 +79,3 @@ def fingerprint(network: Network[Any]) -> str:
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()[:16]
-
-
-def short(value: Any) -> str:
-    """A setting as text for a message, cut if it is long."""
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -5,7 +5,8 @@
 2. Then the maximiser of the acquisition of the network fitted to all results, weighed by the
    chance of success and the cost. No config comes twice, until there is no other.
 
-A pure function of the seed and the ledger. Fits are kept until the ledger changes.
+A pure function of the seed and the ledger, on one thread (`amortes.threads.on_cpu`). Fits are kept
+until the ledger changes.
 """
 
 import functools
@@ -28,25 +29,22 @@ from amortes.acquisition import (
     maximise_pool,
 )
 from amortes.acquisition.domain import is_among
-from amortes.acquisition.output_warp import fit_warped
+from amortes.acquisition.output_warp import fit_warped, from_scratch
 from amortes.acquisition.policy import automatic, log_belief, recommended, worth_using
 from amortes.errors import ConfigError, DataError, require_int, shown
 from amortes.nets.base import Network
-from amortes.optimiser.design import Fixed, agreeing, sample, spread
+from amortes.optimiser.design import Fixed, agreeing, sample, sobol_points
 from amortes.optimiser.gain_weights import (
     Weight,
     known_cost_weight,
     learned_cost_weight,
     success_weight,
-    weigh,
-    weighed,
 )
 from amortes.optimiser.limits import departures, warn
 from amortes.optimiser.space import Config
 from amortes.optimiser.state import fingerprint
 from amortes.optimiser.trials import Ledger
 from amortes.random import derive_seeds, generator
-from amortes.threads import single_thread
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -92,9 +90,10 @@ class Suggester:
         self.maximise, self.acquisition, self.seed = maximise, acquisition, seed
         self.initial, self.cost, self.partial = initial, cost, partial
         self._kept: dict[str, tuple[Hashable, Any]] = {}  # fits, and what they depend on
+        # The first results, points and values, and the fit to them: see `fit`.
+        self._first: tuple[tuple[Tensor, Tensor], Fitted] | None = None
         self._warned = set() if warned is None else warned
 
-    @single_thread()
     def next(self, given: Mapping[str, Any] | None = None) -> Config:
         """The config to evaluate next, among those with the given values of some parameters."""
         fixed = self.space.coordinates(given or {})
@@ -107,20 +106,27 @@ class Suggester:
                 x = sample(self.space, 1, generator(self.seed_for("repeat")), fixed)[0]
         return self.space.decode(self._most_valuable(fixed) if x is None else x)
 
-    @single_thread()
     def recommend(self) -> Config:
         """The config to use in the end; see `policy.recommended`."""
-        found = self.search(self.value(), seed=self.seed_for("recommend"), config=TO_THE_TOP)
-        return self.space.decode(recommended(self.fitted(), found.x))
 
-    @single_thread()
+        def find() -> Config:
+            found = self.search(self.value(), seed=self.seed_for("recommend"), config=TO_THE_TOP)
+            return self.space.decode(recommended(self.fitted(), found.x))
+
+        return self._keep("recommend", find, len(self.ledger.trials))
+
+    @property
+    def has_recommended(self) -> bool:
+        """Whether `recommend` has its answer already."""
+        key, _ = self._kept.get("recommend", (None, None))
+        return key == (self.ledger.changes, len(self.ledger.trials))
+
     def gains(self, X: Tensor) -> Tensor:
         """The gain of evaluating points, `m x d -> m`, without its logarithm."""
         with torch.no_grad():
             gains = self.gain()(X)
         return gains.exp() if self.current() == "logei" else gains
 
-    @single_thread()
     def largest_improvement(self) -> float:
         """The largest expected improvement any point offers; in the user's units, costs aside."""
         fitted = self.fitted()
@@ -131,7 +137,6 @@ class Suggester:
             success = self._success()
             return float(improvement if success is None else improvement * success(x).exp())
 
-    @single_thread()
     def fitted(self, *, pending: bool = False) -> Fitted:
         """The network fitted to the results so far; with trials under way, if `pending`."""
         if not self.ledger.having("done"):
@@ -144,9 +149,18 @@ class Suggester:
         return self._keep("pending", lambda: fitted.with_pending(X), numbers)
 
     def fit(self, ledger: Ledger) -> Fitted:
-        """The network fitted to the results of a ledger."""
+        """The network fitted to the results of a ledger.
+
+        Inference begins with what it found for the first results: see `output_warp.from_scratch`.
+        """
         X, y = ledger.points("done"), ledger.values()
-        fitted = fit_warped(self.network, X, y, maximise=self.maximise)
+        fit = functools.partial(fit_warped, self.network, maximise=self.maximise)
+        count = from_scratch(len(y)) if self.network.has_evidence else len(y)
+        first = X[:count], y[:count]
+        if self._first is None or not all(map(torch.equal, first, self._first[0])):
+            self._first = first, fit(*first)
+        earlier = self._first[1]
+        fitted = earlier if count == len(y) else fit(X, y, earlier=earlier)
         LOG.info("fitted to %d results", len(y))
         return fitted
 
@@ -160,23 +174,22 @@ class Suggester:
             return self.acquisition
         return automatic(self.fitted(pending=True)) if self._success() is None else "logei"
 
-    def gain(self) -> Score:
-        """The gain of evaluating points, `m x d -> m`, weighed by chance of success and cost."""
+    def gain(self, *more: Weight) -> Score:
+        """The gain of evaluating points, `m x d -> m`, weighed by success, cost and `more`."""
         name, fitted = self.current(), self.fitted(pending=True)
         if name in ("ei", "logei"):
             fitted = self._keep("believer", fitted.kriging_believer, fitted)
-        return weighed(fitted, name, self._weights())
+        return weighed(fitted, name, [*self._weights(), *more])
 
     def worth(self) -> Score:
         """What suggestions maximise, `m x d -> m`: the gain; for `auto` with `policy.log_belief`.
 
         Of a finite space all points count the same: its faces are no more uncertain than the rest.
         """
-        gain = self.gain()
         if self.acquisition != "auto" or self.space.points is not None:
-            return gain
-        told, logarithmic = len(self.ledger.having("done", "failed")), self.current() == "logei"
-        return lambda X: weigh(gain(X), log_belief(X, told), logarithmic=logarithmic)
+            return self.gain()
+        told = len(self.ledger.having("done", "failed"))
+        return self.gain(lambda X: log_belief(X, told))
 
     def value(self) -> Score:
         """What recommendations maximise, `m x d -> m`: expected utility, see `policy.worth_using`.
@@ -198,7 +211,6 @@ class Suggester:
 
         return score
 
-    @single_thread()
     def search(
         self,
         score: Score,
@@ -255,7 +267,7 @@ class Suggester:
 
     def __getstate__(self) -> dict[str, Any]:
         # What was fitted is fitted again, and some of it is no data.
-        return self.__dict__ | {"_kept": {}}
+        return self.__dict__ | {"_kept": {}, "_first": None}
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -277,7 +289,7 @@ class Suggester:
         """The first point of the initial design that has not been used."""
         used = self.ledger.points("done", "failed", "pending")
         # By distance: the point of a decoded config is off by rounding.
-        points = spread(self.space, self.seed, fixed)
+        points = sobol_points(self.space, self.seed, fixed)
         return next((x for x in points if not bool(is_among(x[None], used))), None)
 
     def _most_valuable(self, fixed: Fixed) -> Tensor:
@@ -303,12 +315,17 @@ class Suggester:
         return [weight for weight in weights if weight is not None]
 
     def _success(self) -> Weight | None:
+        if not self.ledger.having("failed"):
+            return None
         return self._keep("success", lambda: success_weight(self.network, self.ledger))
 
     def _cost(self) -> Weight | None:
         if self.cost is not None:
             return known_cost_weight(self.space, self.cost)
-        return self._keep("cost", lambda: learned_cost_weight(self.network, self.ledger))
+        X, costs = self.ledger.numbers("cost")
+        if not len(costs):
+            return None
+        return self._keep("cost", lambda: learned_cost_weight(self.network, X, costs))
 
     def _keep(self, name: str, make: Callable[[], T], *more: Hashable) -> T:
         """What `make` returns; the same again until results, or `more`, have changed."""
@@ -326,6 +343,23 @@ class Suggester:
             "every config of the space has been tried, so suggestions now repeat configs. That "
             "helps only if the results are noisy.",
         )
+
+
+def weighed(fitted: Fitted, name: str, weights: Sequence[Weight]) -> Score:
+    """The acquisition of that name, `m x d -> m`, times the weights; or its logarithm."""
+
+    def score(X: Tensor) -> Tensor:
+        gain = fitted.score(name, X)
+        for weight in weights:
+            log_weight = weight(X)
+            if name == "logei":
+                gain = gain + log_weight
+            else:
+                # A learned gain may be slightly negative: a small weight must be no advantage then.
+                gain = torch.where(gain > 0, gain * log_weight.exp(), gain * (-log_weight).exp())
+        return gain
+
+    return score
 
 
 def check_acquisition(name: str) -> None:

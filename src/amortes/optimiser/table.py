@@ -6,23 +6,24 @@
 
 `read_results` takes such tables back, as a CSV or Parquet file or a DataFrame, and those of other
 people, which have a column for each parameter, a column `value`, and perhaps some of the others.
+Pandas is imported only where a DataFrame is made or read from a file.
 """
 
 import csv
 import io
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from amortes.errors import DataError, FileError
+from amortes.errors import DataError, FileError, needs_extra, shown
 from amortes.optimiser.choices import Choices, identity
-from amortes.optimiser.frame import is_frame, is_missing, new_frame, read_parquet, records
-from amortes.optimiser.parameter import text as words
+from amortes.optimiser.plain import text as words
 from amortes.optimiser.space import Config, Space
-from amortes.optimiser.trials import Outcome, Trial
+from amortes.optimiser.trials import Trial, outcome
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +37,12 @@ ENDED = ("", "done", "failed")
 PARQUET = (".parquet", ".pq")
 Rows = Iterator[tuple[str, Mapping[str, Any]]]
 """Rows, and what to call them in messages."""
+Entries = Iterable[Trial | tuple[Mapping[str, Any], float] | Mapping[str, Any]]
+"""Results as `Trial` or (config, value), and configs to try first, as pending trials are."""
+Table: TypeAlias = "str | os.PathLike[str] | pd.DataFrame"
+"""A table of results: a CSV or Parquet file, or a DataFrame."""
+Start: TypeAlias = "Entries | Table | Callable[[Space], Entries | Table]"
+"""What a run may start from: a list, a table, or a function of the space that returns one."""
 
 
 def as_csv(trials: Sequence[Trial]) -> str:
@@ -72,7 +79,27 @@ def to_frame(trials: Sequence[Trial], space: Space) -> "pd.DataFrame":
         if isinstance(parameter, Choices) and _kind(parameter) is None:
             values = [_text(t.config[name]) if name in t.config else None for t in trials]
         columns[name] = values
-    return new_frame({**columns, "reason": [trial.reason for trial in trials]})
+    return _new_frame({**columns, "reason": [trial.reason for trial in trials]})
+
+
+def _new_frame(columns: Mapping[str, list[Any]]) -> "pd.DataFrame":
+    """A DataFrame of columns of equal length; None where something is missing."""
+    pandas = _pandas()
+    frame: pd.DataFrame = pandas.DataFrame(columns)
+    for name, values in columns.items():
+        # Whole numbers and truth values with gaps would become floats or objects.
+        known = {type(value) for value in values if value is not None}
+        if known in ({int}, {bool}) and None in values:
+            frame[name] = pandas.array(values)
+        elif not known:
+            frame[name] = frame[name].astype("float64")  # else no type at all
+    return frame
+
+
+def _pandas() -> Any:
+    with needs_extra("pandas", "tables need pandas"):
+        import pandas
+    return pandas
 
 
 def _kind(parameter: Choices) -> type | None:
@@ -88,24 +115,45 @@ def optional(trials: Sequence[Trial]) -> list[str]:
     return [name for name in OPTIONAL if any(getattr(trial, name) is not None for trial in trials)]
 
 
-def is_table(source: object) -> bool:
-    """Whether it is something `read_results` takes: a path or a DataFrame."""
-    return isinstance(source, str | os.PathLike) or is_frame(source)
+def entries(start: Start, space: Space) -> Iterable[Any]:
+    """One entry after the other, of a list, a table, or what a function of the space returns."""
+    given: Any = start(space) if callable(start) else start
+    if isinstance(given, str | os.PathLike) or _is_frame(given):
+        return read_results(given, space)
+    if isinstance(given, bytes | Mapping) or not isinstance(given, Iterable):
+        raise DataError(
+            f"start: expected a list of (config, value) pairs, trials or configs, a DataFrame, or "
+            f"a file of results, not {shown(given)}."
+        )
+    return given
 
 
-def read_results(source: "str | os.PathLike[str] | pd.DataFrame", space: Space) -> list[Trial]:
+def _is_frame(value: object) -> bool:
+    """Whether it is a DataFrame, without importing pandas: who has one has imported it."""
+    pandas: Any = sys.modules.get("pandas")
+    return pandas is not None and isinstance(value, pandas.DataFrame)
+
+
+def is_missing(value: object) -> bool:
+    """Whether a cell is empty: no text, None, NaN or pandas's NA."""
+    if value is None or (isinstance(value, float) and value != value):
+        return True
+    pandas: Any = sys.modules.get("pandas")
+    return value is pandas.NA if pandas is not None and not isinstance(value, str) else value == ""
+
+
+def read_results(source: Table, space: Space) -> list[Trial]:
     """The results in a table, for `Optimizer(start=...)`; an error names the row that is wrong.
 
     Trials under way (unless they have a value) or taken back are left out.
     """
-    wrong: type[FileError] | type[DataError]
-    if isinstance(source, str | os.PathLike):
-        name, wrong = os.fspath(source), FileError
-        is_parquet = Path(source).suffix.lower() in PARQUET
-        header, rows = _of_frame(read_parquet(name)) if is_parquet else _of_csv(Path(source))
-    else:
+    wrong: type[FileError] | type[DataError] = FileError
+    if not isinstance(source, str | os.PathLike):
         name, wrong = "the DataFrame", DataError
         header, rows = _of_frame(source)
+    else:
+        name, is_parquet = os.fspath(source), Path(source).suffix.lower() in PARQUET
+        header, rows = _of_parquet(name) if is_parquet else _of_csv(Path(source))
     if taken := [n for n in OUTCOME if n in space.free]:
         raise wrong(
             f"{name}: a parameter named {', '.join(taken)} clashes with a column of results; give "
@@ -117,23 +165,15 @@ def read_results(source: "str | os.PathLike[str] | pd.DataFrame", space: Space) 
             f"{name} has no column {', '.join(missing)}. A table needs a column for each parameter "
             f"and one named value."
         )
-    reader, results = _Reader(space), list[Trial]()
+    reader, results = RowReader(space), list[Trial]()
     for label, row in rows:
-        given = {n: value for n, value in row.items() if not is_missing(value)}
-        status = str(given.get("status", ""))
-        if status not in ENDED and not (status == "pending" and "value" in given):
-            continue
-        try:
-            results.append(_result(len(results), given, row, reader))
-        except DataError as error:
-            raise wrong(f"{name}, {label}: {error}") from None
+        status = "" if is_missing(row.get("status")) else str(row["status"])
+        if status in ENDED or (status == "pending" and not is_missing(row["value"])):
+            try:
+                results.append(reader.trial(len(results), row))
+            except DataError as error:
+                raise wrong(f"{name}, {label}: {error}") from None
     return results
-
-
-def as_result(number: int, row: Mapping[str, str], space: Space) -> Trial:
-    """One row, cells by the names of their columns, as a trial; a `DataError` if one is wrong."""
-    given = {name: value for name, value in row.items() if not is_missing(value)}
-    return _result(number, given, row, _Reader(space))
 
 
 def _of_csv(path: Path) -> tuple[Sequence[str], Rows]:
@@ -145,9 +185,18 @@ def _of_csv(path: Path) -> tuple[Sequence[str], Rows]:
     return reader.fieldnames or (), ((f"line {reader.line_num}", row) for row in reader)
 
 
+def _of_parquet(path: str) -> tuple[Sequence[str], Rows]:
+    try:
+        return _of_frame(_pandas().read_parquet(path))
+    except (OSError, ValueError) as error:
+        raise FileError(f"cannot read {path}: {error}") from None
+
+
 def _of_frame(frame: "pd.DataFrame") -> tuple[Sequence[str], Rows]:
-    columns = [str(column) for column in frame.columns]
-    return columns, ((f"row {label}", row) for label, row in records(frame))
+    names = [str(column) for column in frame.columns]
+    cells = zip(*(frame.iloc[:, i].tolist() for i in range(len(names))), strict=True)
+    rows = zip(frame.index.tolist(), cells, strict=True)
+    return names, ((f"row {label}", dict(zip(names, row, strict=True))) for label, row in rows)
 
 
 def cell(value: Any) -> Any:
@@ -164,8 +213,8 @@ def _text(value: Any) -> str:
     return str(cell(value))
 
 
-class _Reader:
-    """Reads configs of a space from the cells of a row."""
+class RowReader:
+    """Reads results from rows, cells by the names of their columns."""
 
     def __init__(self, space: Space) -> None:
         self.space = space
@@ -176,7 +225,22 @@ class _Reader:
             for name, some in choices.items()
         }
 
-    def config(self, row: Mapping[str, Any]) -> Config:
+    def trial(self, number: int, row: Mapping[str, Any]) -> Trial:
+        """The result in a row; a `DataError` if a cell is wrong."""
+        given = {name: value for name, value in row.items() if not is_missing(value)}
+        config = self._config(row)
+        told: dict[str, Any] = {
+            name: _number(given[name], name) for name in ("value", *OPTIONAL) if name in given
+        }
+        failed = given.get("status") == "failed"
+        if "value" not in told and not failed and isinstance(row["value"], str):
+            raise DataError("the value is missing; write nan if the evaluation failed.")
+        told["value"] = None if failed else told.get("value", float("nan"))
+        reason = str(given["reason"]) if "reason" in given else None
+        told = outcome(**told, failed=failed, reason=reason)
+        return Trial(number, self.space.check(config), **told)
+
+    def _config(self, row: Mapping[str, Any]) -> Config:
         """The values of the parameters; the space says if one is missing or is none."""
         config = {}
         for name in self.space.free:
@@ -192,32 +256,11 @@ class _Reader:
     def _choice(self, name: str, given: Any) -> list[Any]:
         """The choice that a cell stands for, or none."""
         values, texts, words = self._known[name]
-        if not isinstance(given, str):
-            meant = None if is_missing(given) else given
-            ways = [(values, identity(meant)), (texts, _text(meant))]
-        else:
+        meant = None if is_missing(given) else given
+        ways = [(values, identity(meant)), (texts, _text(meant))]
+        if isinstance(given, str):
             ways = [(texts, given), (words, given)]
         return [known[key] for known, key in ways if key in known][:1]
-
-
-def _result(
-    number: int, given: Mapping[str, Any], row: Mapping[str, Any], reader: _Reader
-) -> Trial:
-    config = reader.config(row)
-    numbers = {name: _number(given[name], name) for name in ("value", *OPTIONAL) if name in given}
-    failed = given.get("status") == "failed"
-    if "value" not in numbers and not failed:
-        if isinstance(row["value"], str):
-            raise DataError("the value is missing; write nan if the evaluation failed.")
-        numbers["value"] = float("nan")
-    outcome = Outcome.of(
-        None if failed else numbers["value"],
-        numbers.get("cost"),
-        failed,
-        str(given["reason"]) if "reason" in given else None,
-        numbers.get("violation"),
-    )
-    return Trial(number, reader.space.check(config), **vars(outcome))
 
 
 def _number(given: Any, name: str) -> float:

@@ -1,6 +1,8 @@
 """Trials and the ledger that keeps them: which configs were asked for, and what came of them."""
 
 import dataclasses
+import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
@@ -17,6 +19,9 @@ from amortes.optimiser.text import config_text, html_table, shortened
 
 ROUNDED = 1e-3
 """Coordinates closer than this may differ by rounding only."""
+FAR = 20.0
+"""Results are left out that are worse than the best three quarters by more than this many times
+what these span, as in plots: one penalty of 1e30 would make every gain look small."""
 Status = Literal["done", "failed", "pending", "withdrawn"]
 
 
@@ -64,68 +69,53 @@ class Trial:
         """Return the same trial with its own copy of the config."""
         return dataclasses.replace(self, config=copied(self.config))
 
+    @property
+    def told(self) -> dict[str, Any]:
+        """What to `tell` of the config to have its outcome again, as arguments by name."""
+        told = {name: getattr(self, name) for name in ("value", "cost", "reason", "violation")}
+        return told | {"failed": self.status == "failed"}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dict; `Trial(**fields)` inverts it."""
         return vars(self) | {"config": copied(self.config)}
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What came of an evaluation."""
+def outcome(
+    value: Any,
+    cost: Any = None,
+    *,
+    failed: bool = False,
+    reason: str | BaseException | None = None,
+    violation: Any = None,
+) -> dict[str, Any]:
+    """What came of an evaluation, checked, as fields of a `Trial`.
 
-    status: Status
-    value: float | None
-    cost: float | None
-    reason: str | None
-    violation: float | None = None
-
-    @classmethod
-    def of(
-        cls,
-        value: Any,
-        cost: Any,
-        failed: bool,
-        reason: str | BaseException | None,
-        violation: Any = None,
-    ) -> Self:
-        """A checked outcome; without a usable number, or with a violation, it counts as failed."""
-        cost, reason = None if cost is None else positive(cost), _text(reason)
-        if violation is not None:
-            return cls._measured(value, cost, failed, reason, violation)
-        if not isinstance(failed, bool | np.bool_):
-            raise DataError(f"failed: must be True or False, not {shown(failed)}.")
-        if failed:
-            if value is not None:
-                raise DataError(
-                    f"got failed=True and the value {shown(value)}; pass only one of them."
-                )
-            return cls("failed", None, cost, reason)
-        number = as_float(value)
-        if number is None:
-            raise DataError(
-                f"a result must be a number, not {shown(value)}. If the evaluation has no result, "
-                f"use `tell(trial, failed=True)`."
-            )
-        # Written so that NaN fails.
-        if not abs(number) <= LARGEST:
-            return cls("failed", None, cost, reason or f"the value was {number:g}")
-        return cls("done", number, cost, reason)
-
-    @classmethod
-    def _measured(
-        cls, value: Any, cost: Any, failed: bool, reason: str | None, violation: Any
-    ) -> Self:
-        by = as_float(violation)
-        if by is None or not abs(by) <= LARGEST:
-            raise DataError(
-                f"a violation must be a finite number, at most {LARGEST:g} in size, not "
-                f"{shown(violation)}."
-            )
-        plain = cls.of(value, cost, failed, reason)
-        if by > 0 and plain.status == "done":
-            text = f"the value was {plain.value:g}, but a constraint is violated by {by:g}"
-            plain = cls("failed", None, plain.cost, reason or text)
-        return dataclasses.replace(plain, violation=by)
+    Without a usable number, or with a violation, it counts as failed.
+    """
+    cost, reason = None if cost is None else positive(cost), _text(reason)
+    by = as_float(violation)
+    if violation is not None and (by is None or not abs(by) <= LARGEST):
+        raise DataError(
+            f"a violation must be a finite number, at most {LARGEST:g} in size, not "
+            f"{shown(violation)}."
+        )
+    if not isinstance(failed, bool | np.bool_):
+        raise DataError(f"failed: must be True or False, not {shown(failed)}.")
+    if failed and value is not None:
+        raise DataError(f"got failed=True and the value {shown(value)}; pass only one of them.")
+    number = as_float(value)
+    if number is None and not failed:
+        raise DataError(
+            f"a result must be a number, not {shown(value)}. If the evaluation has no result, "
+            f"use `tell(trial, failed=True)`."
+        )
+    if number is not None and not abs(number) <= LARGEST:  # written so that NaN fails
+        number, reason = None, reason or f"the value was {number:g}"
+    if number is not None and by is not None and by > 0:
+        said = f"the value was {number:g}, but a constraint is violated by {by:g}"
+        number, reason = None, reason or said
+    status = "failed" if number is None else "done"
+    return {"status": status, "value": number, "cost": cost, "reason": reason, "violation": by}
 
 
 class Ledger:
@@ -137,11 +127,14 @@ class Ledger:
         self.changes = 0  # to what the trials say; grows
         self._points: list[Tensor] = []
 
-    def open(self, config: Mapping[str, Any]) -> Trial:
-        """Record a config as being evaluated."""
-        trial = Trial(len(self.trials), self.space.check(config))
+    def open(self, checked: Config) -> Trial:
+        """Record a config, which is checked already, as being evaluated."""
+        return self._add(Trial(len(self.trials), checked))
+
+    def _add(self, trial: Trial) -> Trial:
         self.trials.append(trial)
-        self._points.append(self.space.encode(trial.config))
+        point = self.space.point_of(trial.config)
+        self._points.append(torch.tensor(point, dtype=torch.float64))
         return trial
 
     def forget(self, known: int) -> None:
@@ -160,47 +153,34 @@ class Ledger:
         other.trials, other._points = self.trials[:number], self._points[:number]
         return other
 
-    def close(self, number: int, outcome: Outcome) -> Trial:
-        """Record what came of a pending trial."""
+    def close(self, number: int, told: Mapping[str, Any]) -> Trial:
+        """Record the `outcome` of a pending trial."""
         trial = self.trials[number]
+        if trial.status == "withdrawn":
+            raise DataError(
+                f"trial {number} was withdrawn; tell its config instead: `tell(trial.config, "
+                f"value)`."
+            )
         if trial.status != "pending":
-            if trial.status == "withdrawn":
-                raise DataError(
-                    f"trial {number} was withdrawn; tell its config instead: `tell(trial.config, "
-                    f"value)`."
-                )
             was = f"told {trial.value}" if trial.status == "done" else "told as failed"
             raise DataError(
                 f"trial {number} was already {was}. To add a repeated measurement, use "
                 f"`tell(trial.config, value)`; to correct a mistake, `withdraw(trial)` first."
             )
-        self.trials[number] = dataclasses.replace(trial, **vars(outcome))
+        self.trials[number] = dataclasses.replace(trial, **told)
         self.changes += 1
         return self.trials[number]
 
-    def pending(self, config: Mapping[str, Any]) -> Trial | None:
+    def find(self, checked: Config, *status: Status, within: float = 0.0) -> list[Trial]:
+        """Trials with one of these states and this config, or one whose point is that close."""
+        point = torch.tensor(self.space.point_of(checked), dtype=torch.float64)
+        trials = self.having(*status)
+        near = ((self.points_of(trials) - point).abs() <= within).all(1).tolist()
+        return [trial for trial, found in zip(trials, near, strict=True) if found]
+
+    def pending(self, checked: Config) -> Trial | None:
         """The first pending trial of this config."""
-        point = self.space.encode(config)
-        for trial in self.having("pending"):
-            if torch.equal(self._points[trial.number], point):
-                return trial
-        return None
-
-    def last_told(self, config: Mapping[str, Any]) -> Trial | None:
-        """The newest trial told with this config."""
-        point = self.space.encode(config)
-        for trial in reversed(self.having("done", "failed")):
-            if torch.equal(self._points[trial.number], point):
-                return trial
-        return None
-
-    def nearly_pending(self, config: Mapping[str, Any]) -> Trial | None:
-        """A pending trial whose config may be this one before it was rounded."""
-        point = self.space.encode(config)
-        for trial in self.having("pending"):
-            if bool(((self._points[trial.number] - point).abs() < ROUNDED).all()):
-                return trial
-        return None
+        return next(iter(self.find(checked, "pending")), None)
 
     def having(self, *status: Status) -> list[Trial]:
         """The trials with one of these states, by number."""
@@ -219,24 +199,16 @@ class Ledger:
         """The values of the trials that are done: `n`."""
         return torch.tensor([t.value for t in self.having("done")], dtype=torch.float64)
 
-    def costs(self) -> tuple[Tensor, Tensor]:
-        """Points, `n x d`, and costs, `n`, of all trials with one told."""
-        return self._told("cost")
-
-    def violations(self) -> tuple[Tensor, Tensor]:
-        """Points, `n x d`, and violations, `n`, of all trials with one told."""
-        return self._told("violation")
+    def numbers(self, field: Literal["cost", "violation"]) -> tuple[Tensor, Tensor]:
+        """Points, `n x d`, and costs or violations, `n`, of all trials with one told."""
+        chosen = [trial for trial in self.trials if getattr(trial, field) is not None]
+        told = [getattr(trial, field) for trial in chosen]
+        return self.points_of(chosen), torch.tensor(told, dtype=torch.float64)
 
     def to_list(self) -> list[dict[str, Any]]:
         """JSON-ready trials."""
         to_json = self.space.to_json
         return [trial.to_dict() | {"config": to_json(trial.config)} for trial in self.trials]
-
-    def _told(self, field: str) -> tuple[Tensor, Tensor]:
-        """Points and values of a field of the trials that have it."""
-        chosen = [trial for trial in self.trials if getattr(trial, field) is not None]
-        told = [getattr(trial, field) for trial in chosen]
-        return self.points_of(chosen), torch.tensor(told, dtype=torch.float64)
 
     def restore(self, rows: list[dict[str, Any]]) -> None:
         """Refill an empty ledger with what `to_list` gave; anything else is a `DataError`."""
@@ -258,20 +230,18 @@ class Ledger:
             missing = told is None and field == "value" and trial.status == "done"
             if missing or isinstance(told, bool) or not isinstance(told, int | float | None):
                 raise DataError(f"{field}: must be a number, not {shown(told)}.")
-        outcome = Outcome(trial.status, None, None, None)
+        restored = Trial(number, self.space.from_json(trial.config), trial.status)
         if trial.status in ("done", "failed"):
-            failed = trial.status == "failed"
-            outcome = Outcome.of(trial.value, trial.cost, failed, trial.reason, trial.violation)
-        violated = outcome.violation is not None and outcome.violation > 0
-        for field in ("violation", "value") if violated else ("value", "violation", "cost"):
-            told = getattr(trial, field)
-            if outcome.status != trial.status or getattr(outcome, field) != told:
-                raise DataError(
-                    f"{field}: a trial that is {trial.status} cannot have {shown(told)}."
-                )
-        config = self.space.from_json(trial.config)
-        self.trials.append(Trial(number, config, **vars(outcome)))
-        self._points.append(self.space.encode(config))
+            restored = dataclasses.replace(restored, **outcome(**trial.told))
+        numbers = ("value", "violation", "cost")
+        wrong = [name for name in numbers if getattr(restored, name) != getattr(trial, name)]
+        if trial.status == "done" and (trial.violation or 0.0) > 0:
+            wrong = ["violation"]
+        for name in wrong:
+            raise DataError(
+                f"{name}: a trial that is {trial.status} cannot have {shown(getattr(trial, name))}."
+            )
+        self._add(restored)
 
 
 def positive(cost: Any) -> float:
@@ -280,6 +250,22 @@ def positive(cost: Any) -> float:
     if number is None or not 0 < number <= LARGEST:
         raise DataError(f"a cost must be a positive, finite number, not {shown(cost)}.")
     return number
+
+
+def best_trial(trials: Sequence[Trial], space: Space, *, maximise: bool) -> Trial | None:
+    """The trial with the best value, one that the space allows if there is any."""
+    done = [trial for trial in trials if trial.status == "done"]
+    done.sort(key=lambda trial: trial.value or 0.0, reverse=maximise)
+    allowed = (trial for trial in done if space.allows(trial.config))
+    return next(allowed, done[0] if done else None)
+
+
+def robust_sd(values: Sequence[float], *, maximise: bool) -> float:
+    """The standard deviation of results, without those that are worse than all others by far."""
+    badness = sorted(-value if maximise else value for value in values)
+    usual = badness[3 * (len(badness) - 1) // 4]
+    reach = usual + FAR * (usual - badness[0]) if usual > badness[0] else math.inf
+    return statistics.pstdev(value for value in badness if value <= reach)
 
 
 def copied(value: Any) -> Any:

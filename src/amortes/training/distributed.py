@@ -11,25 +11,55 @@ of a step of the kernel network, and takes its rows.
 Not `DistributedDataParallel`: that weighs ranks, not rows, and wants one `forward` for all losses.
 
 The run folder is written by rank 0 and read by all: it must be on a disk they share.
+
+Batches of tasks are moved, cast and cut here, too.
 """
 
 import contextlib
+import dataclasses
 import importlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 
 from amortes.errors import ConfigError, DataError
 from amortes.prior.tasks import TaskBatch
-from amortes.training.batches import take_rows
 
+T = TypeVar("T")
 CPU = torch.device("cpu")
 NUMERICAL = (DataError, torch.linalg.LinAlgError)  # type: ignore[attr-defined]
 """What a block that computes may raise, on data or weights it cannot cope with."""
+
+
+def place(task: TaskBatch, device: torch.device, dtype: torch.dtype) -> TaskBatch:
+    """The batch on a device, in the given type; hyperparameters stay float64 (no network input)."""
+
+    def move(t: Tensor) -> Tensor:
+        return t.to(device, dtype if t.is_floating_point() else t.dtype)
+
+    hyper = map_tensors(task.hyper, lambda t: t.to(device))
+    return dataclasses.replace(map_tensors(task, move), hyper=hyper)
+
+
+def take_rows(task: TaskBatch, rows: slice) -> TaskBatch:
+    """Some of the b datasets of a batch."""
+    return map_tensors(task, lambda t: t[rows])
+
+
+def map_tensors(value: T, function: Callable[[Tensor], Tensor]) -> T:
+    """Apply a function to every tensor of a dataclass, also of those inside it."""
+    changes = {}
+    for field in dataclasses.fields(value):  # type: ignore[arg-type]
+        item = getattr(value, field.name)
+        if item is not None:
+            item = function(item) if isinstance(item, Tensor) else map_tensors(item, function)
+        changes[field.name] = item
+    return type(value)(**changes)
 
 
 @dataclass(frozen=True)
@@ -129,3 +159,20 @@ def joined(device: str = "cpu") -> Iterator[Ranks]:
     # others may wait for this rank in another call, and torchrun ends them all.
     ranks.wait()
     dist.destroy_process_group()
+
+
+@contextlib.contextmanager
+def torch_settings(threads: int | None) -> Iterator[None]:
+    """Run the block with so many threads of torch, or as many as there are, and without denormals.
+
+    Weights of unlikely particles are denormal numbers, which make matrix products ten times slower
+    (docs/log.md, 2026-11-15).
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
+        torch.set_num_threads(before)

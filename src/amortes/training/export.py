@@ -18,7 +18,7 @@ from amortes.files import AnyPath
 from amortes.nets.base import Network
 from amortes.prior.gp import GPPrior
 from amortes.training import settings
-from amortes.training.architectures import build_network, read_config
+from amortes.training.recipes import build_network, read_config
 from amortes.training.run import TrainingRun
 from amortes.training.tensorfile import read_tensors, write_tensors
 
@@ -74,17 +74,6 @@ def export(
         parameters=sum(p.numel() for p in network.parameters()),
     )
     write_tensors(path, weights, vars(card), kind=FORMAT, version=VERSION)
-    return card
-
-
-def export_untrained(path: AnyPath, kind: str, config: Any, prior: GPPrior) -> Card:
-    """Write a network of which nothing is learned, with its card: what it knows, it computes."""
-    network = build_network(kind, config, prior)
-    if any(True for _ in network.parameters()):
-        raise ConfigError(f"{kind}: has parameters; train it, and export its run.")
-    about = settings.to_dict(config), settings.to_dict(prior)
-    card = Card(network=kind, config=about[0], prior=about[1], stages={}, scores={}, parameters=0)
-    write_tensors(path, {}, vars(card), kind=FORMAT, version=VERSION)
     return card
 
 

@@ -11,6 +11,8 @@ torch copies the weights after the first step and averages frozen ones too: this
 """
 
 import copy
+import statistics
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -22,12 +24,13 @@ from amortes.errors import ConfigError, FileError
 from amortes.nets.base import Network
 from amortes.prior.tasks import TaskBatch
 from amortes.random import generator
-from amortes.training.batches import place
+from amortes.training.distributed import place
 from amortes.training.objectives import HINTS, Metrics, alpha_loss, base_loss
 from amortes.training.optimisers import learning_rate, make_optimisers
 from amortes.training.recipes import Recipe
 
 CHOICE_KEY = 0x5EED  # separates the choices of a step from the stream's own use of (seed, step)
+SMOOTHING = 0.98
 
 
 class Learner:
@@ -148,3 +151,36 @@ def part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """The tensors whose names begin with `prefix.`, without it."""
     start = f"{prefix}."
     return {name[len(start) :]: t for name, t in tensors.items() if name.startswith(start)}
+
+
+class Meter:
+    """Collects the metrics of steps; empty again after each `flush`."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, list[float]] = defaultdict(list)
+        self._loss = self._seconds = self._weight = 0.0
+
+    def add(self, metrics: Mapping[str, float], seconds: float) -> None:
+        """Take in the metrics and the duration of one step."""
+        for name, value in metrics.items():
+            self._taken[name].append(value)
+        fresh = 1.0 - SMOOTHING
+        self._loss = SMOOTHING * self._loss + fresh * metrics["loss"]
+        self._seconds = SMOOTHING * self._seconds + fresh * seconds
+        self._weight = SMOOTHING * self._weight + fresh
+
+    @property
+    def loss(self) -> float:
+        """Smoothed loss."""
+        return self._loss / self._weight
+
+    @property
+    def seconds(self) -> float:
+        """Smoothed duration of a step."""
+        return self._seconds / self._weight
+
+    def flush(self) -> dict[str, float]:
+        """Means since the last flush, each over the steps that had this metric."""
+        means = {name: statistics.fmean(values) for name, values in self._taken.items()}
+        self._taken.clear()
+        return means

@@ -12,17 +12,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-import torch
-
 from amortes.corpora.corpus import Corpus
 from amortes.errors import DataError, TrainingError
 from amortes.files import AnyPath, sha256
 from amortes.prior.tasks import TaskBatch, TaskStream
-from amortes.training.distributed import NUMERICAL, Ranks, joined
+from amortes.training.distributed import NUMERICAL, Ranks, joined, torch_settings
 from amortes.training.export import load_network
 from amortes.training.interrupt import StopRequest
-from amortes.training.learner import Learner
-from amortes.training.meter import Meter
+from amortes.training.learner import Learner, Meter
 from amortes.training.objectives import Metrics, summarise
 from amortes.training.recipes import MAX_SEED, Recipe
 from amortes.training.run import Progress, TrainingRun, locked
@@ -33,17 +30,6 @@ from amortes.training.stages import Base, initial_network, load_teacher
 VALIDATION_SEED = MAX_SEED + 1
 
 Reason = Literal["finished", "interrupted", "out of time"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """How to compute; apart from rounding, none of it changes what is learnt."""
-
-    hours: float | None = None  # stop after so long; go on another time
-    workers: int = 0  # processes that make batches ahead
-    threads: int | None = None  # of torch; None: as many as it likes
-    device: str = "cpu"
-    compiled: bool = False  # torch.compile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,20 +62,27 @@ def train(
     teacher: AnyPath | None = None,
     start: AnyPath | None = None,
     corpus: Corpus | None = None,
-    options: Options | None = None,
-    report: Callable[[Status], None] | None = None,
+    hours: float | None = None,
+    workers: int = 0,
+    threads: int | None = None,
+    device: str = "cpu",
+    compiled: bool = False,
+    report: Callable[[Status], None] = lambda status: None,
 ) -> TrainingOutcome:
     """Train a recipe in a run folder, or go on with it; returns when done or asked to stop.
 
     The alpha stage starts from `base`, a run folder or a file, and learns the gains of the network
     in the file `teacher` if there is one, else those of that base. Either stage may begin with the
-    weights in the file `start`. Ctrl-C and SIGTERM end the call after the current step; the state
-    is saved in every case.
+    weights in the file `start`. Ctrl-C and SIGTERM end the call after the current step, as do so
+    many hours; the state is saved in every case.
+
+    The rest says how to compute and, apart from rounding, changes nothing of what is learnt:
+    `workers` are processes that make batches ahead, `threads` those of torch (None: as many as it
+    likes), and `compiled` stands for torch.compile.
     """
-    options = options or Options()
     with (
-        joined(options.device) as ranks,
-        torch_settings(options.threads),
+        joined(device) as ranks,
+        torch_settings(threads),
         StopRequest() as stop,
         contextlib.ExitStack() as stack,
     ):
@@ -97,9 +90,7 @@ def train(
         base = None if base is None else Base.open(base)
         network = initial_network(recipe, base, start)
         taught_by = None if teacher is None else load_teacher(recipe, teacher)
-        learner = Learner(
-            recipe, network, ranks.device, teacher=taught_by, compiled=options.compiled
-        )
+        learner = Learner(recipe, network, ranks.device, teacher=taught_by, compiled=compiled)
         stream = TaskStream(recipe.prior, recipe.seed, recipe.tasks, corpus)
         if ranks.first:
             stack.enter_context(locked(folder))
@@ -115,8 +106,10 @@ def train(
         run = TrainingRun.open(folder)
         progress = run.restore(learner) if run.newest.exists() else Progress()
         ranks.wait()
-        loop = _Loop(run, learner, progress, ranks, stop)
-        return loop.go(stream, options, report)
+        loop = _Loop(run, learner, progress, ranks, stop, report)
+        if hours is not None:
+            loop.deadline = loop.began + 3600.0 * hours
+        return loop.go(stream.batches(range(learner.step, recipe.steps), workers))
 
 
 class _Loop:
@@ -129,36 +122,30 @@ class _Loop:
         progress: Progress,
         ranks: Ranks,
         stop: StopRequest,
+        report: Callable[[Status], None],
     ) -> None:
         self.run, self.learner, self.progress = run, learner, progress
-        self.ranks, self.stop, self.recipe = ranks, stop, learner.recipe
-        self.meter, self.lr = Meter(), 0.0
+        self.ranks, self.stop, self.report = ranks, stop, report
+        self.recipe, self.meter, self.lr = learner.recipe, Meter(), 0.0
         self.began, self.seconds_before = time.monotonic(), progress.seconds
         self.deadline = math.inf
 
-    def go(
-        self, stream: TaskStream, options: Options, report: Callable[[Status], None] | None
-    ) -> TrainingOutcome:
-        if options.hours is not None:
-            self.deadline = self.began + 3600.0 * options.hours
+    def go(self, batches: Iterator[TaskBatch]) -> TrainingOutcome:
         if self.ranks.first:
             self.run.forget_after(self.learner.step)
         if self._missed_validation():
             self._validate()
         self._save()  # before the first step, so that a full disk shows at once
-        batches = stream.batches(range(self.learner.step, self.recipe.steps), options.workers)
         reason: Reason | None = None
         while reason is None:
-            reason = self._advance(batches, report)
+            reason = self._advance(batches)
         self._log()
         self._save()
         return TrainingOutcome(
             reason=reason, step=self.learner.step, best_score=self.progress.best_score
         )
 
-    def _advance(
-        self, batches: Iterator[TaskBatch], report: Callable[[Status], None] | None
-    ) -> Reason | None:
+    def _advance(self, batches: Iterator[TaskBatch]) -> Reason | None:
         """One step with all that is due after it, or the reason why there is none."""
         if self.learner.step == self.recipe.steps:
             return "finished"
@@ -181,8 +168,19 @@ class _Loop:
         validation = self._validate() if self._due(self.recipe.validate_every) else None
         if self._due(self.recipe.save_every):
             self._save()
-        if report is not None and self.ranks.first:
-            report(self._status(validation))
+        if self.ranks.first:
+            step, steps = self.learner.step, self.recipe.steps
+            left = min((steps - step) * self.meter.seconds, self.deadline - time.monotonic())
+            status = Status(
+                step=step,
+                steps=steps,
+                loss=self.meter.loss,
+                lr=self.lr,
+                datasets_per_second=self._speed,
+                seconds_left=max(0.0, left),
+                validation=validation,
+            )
+            self.report(status)
         return None
 
     def _step(self, task: TaskBatch) -> dict[str, float]:
@@ -286,19 +284,6 @@ class _Loop:
     def _speed(self) -> float:
         return self.recipe.tasks.batch_size / self.meter.seconds
 
-    def _status(self, validation: dict[str, float] | None) -> Status:
-        step, steps = self.learner.step, self.recipe.steps
-        left = min((steps - step) * self.meter.seconds, self.deadline - time.monotonic())
-        return Status(
-            step=step,
-            steps=steps,
-            loss=self.meter.loss,
-            lr=self.lr,
-            datasets_per_second=self._speed,
-            seconds_left=max(0.0, left),
-            validation=validation,
-        )
-
 
 def _require_finite(metrics: dict[str, float]) -> None:
     wrong = [f"{name} is {value}" for name, value in metrics.items() if not math.isfinite(value)]
@@ -308,20 +293,3 @@ def _require_finite(metrics: dict[str, float]) -> None:
 
 def _shape(task: TaskBatch) -> str:
     return f"(d={task.X.shape[2]}, n={task.X.shape[1]})"
-
-
-@contextlib.contextmanager
-def torch_settings(threads: int | None) -> Iterator[None]:
-    """Run the block with so many threads of torch, or as many as there are, and without denormals.
-
-    Weights of unlikely particles are denormal numbers, which make matrix products ten times slower
-    (docs/log.md, 2026-11-15).
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads or before)
-    torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        torch.set_flush_denormal(False)
-        torch.set_num_threads(before)

@@ -40,7 +40,6 @@ from torch import Tensor
 from amortes.nets.base import GAINS, Hint, Network
 from amortes.prior.posterior import exact_posterior
 from amortes.prior.tasks import TaskBatch
-from amortes.training.batches import query_mean
 
 TAUGHT_DRAWS = 16  # quantiles that stand for the distribution of a teacher's gain
 HINTS = ("none", "x", "f", "both")
@@ -165,7 +164,11 @@ def _visible_mean(network: Network[Any], task: TaskBatch, num_pending: int) -> T
     return mean.to(task.Xq)
 
 
+def query_mean(values: Tensor, counts: Tensor) -> Tensor:
+    """Mean of `b x q` over the queries that count, bool of the same shape: `b`."""
+    return torch.where(counts, values, 0.0).sum(1) / counts.sum(1).clamp_min(1)
+
+
 def _mean(values: Tensor, counts: Tensor) -> Tensor:
-    """Mean over datasets of the mean over those of the queries, `b x q`, that count."""
-    # Dataset by dataset, so that the mean of a batch is the mean of its ranks' shares.
+    """Mean over datasets of `query_mean`: that of a batch is the mean of its ranks' shares."""
     return query_mean(values, counts).mean()

@@ -1,7 +1,7 @@
 """Recipes: everything that decides what a run learns, in one frozen object.
 
 Two runs of one recipe give the same weights, bit for bit, on the same machine with the same number
-of threads. A named recipe is a function of the stage and the prior:
+of threads. A named recipe, for a stage and a prior:
 
     recipe("kernel", "base", named_prior("real"), ["lr=1e-3", "tasks.batch_size=32"])
 
@@ -10,22 +10,64 @@ In-Context Learning", but for two things all recipes share (see `amortes.trainin
 targets are Rao-Blackwellised, and queries placed around x* count only where x* is known.
 """
 
-import dataclasses
+import importlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from amortes.errors import ConfigError
+import torch
+
+from amortes.errors import ConfigError, require_least
+from amortes.nets.base import Network
 from amortes.prior.gp import GPPrior
 from amortes.prior.tasks import TaskConfig
 from amortes.training import settings
-from amortes.training.architectures import config_class, learns_gains, read_config
 
+# Kind -> (module, configuration class, network class).
+ARCHITECTURES = {
+    "kernel": ("amortes.nets.kernel", "KernelConfig", "KernelNetwork"),
+    "transformer": ("amortes.nets.transformer", "TransformerConfig", "Transformer"),
+}
 Stage = Literal["base", "alpha"]
 STAGES: tuple[Stage, ...] = ("base", "alpha")
 MAX_SEED = 2**32 - 2  # the next one is that of the validation tasks
 EVALUATION_SEED = 7_426_917  # of the tasks that `amortes evaluate` scores networks on
+
+
+def config_class(kind: str) -> type[Any]:
+    """The frozen dataclass that configures networks of this kind."""
+    cls: type[Any] = _attribute(kind, 1)
+    return cls
+
+
+def learns_gains(kind: str) -> bool:
+    """Whether networks of this kind learn gains, in an alpha stage, or compute them."""
+    learned: bool = _attribute(kind, 2).learned_gains
+    return learned
+
+
+def read_config(kind: str, values: Any) -> Any:
+    """The configuration of a network of this kind, from the JSON values in a file."""
+    return settings.from_dict(config_class(kind), values, "config")
+
+
+def build_network(kind: str, config: Any, prior: GPPrior, seed: int = 0) -> Network[Any]:
+    """A new network with initial weights; the same arguments give the same weights."""
+    # Layers of torch draw their initial weights from the global generator: lend them that one.
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        network = _attribute(kind, 2)(config, prior)
+    assert isinstance(network, Network)
+    return network
+
+
+def _attribute(kind: str, index: int) -> Any:
+    if kind not in ARCHITECTURES:
+        raise ConfigError(
+            f"network: no architecture {kind!r}; there are {', '.join(ARCHITECTURES)}."
+        )
+    return getattr(importlib.import_module(ARCHITECTURES[kind][0]), ARCHITECTURES[kind][index])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,9 +102,8 @@ class Recipe:
     validation_batches: int = 8
 
     def __post_init__(self) -> None:
-        for field in ("steps", "max_pending", "log_every", "save_every", "validate_every"):
-            self._check(field, getattr(self, field) >= 1, "at least 1")
-        self._check("validation_batches", self.validation_batches >= 1, "at least 1")
+        require_least(self, steps=1, max_pending=1, log_every=1, save_every=1, validate_every=1)
+        require_least(self, validation_batches=1)
         for field in ("lr", "clip"):
             self._check(field, 0 < getattr(self, field) < math.inf, "positive")
         for field in ("pending_share", "warmup_share"):
@@ -101,68 +142,43 @@ class Recipe:
         return settings.from_dict(cls, {**values, "config": config})
 
 
-def paper(stage: Stage, prior: GPPrior) -> Recipe:
-    """Section 5 of the paper: 100 million datasets; made for a GPU."""
-    return Recipe(
-        name="paper",
-        stage=stage,
-        network="transformer",
-        config=config_class("transformer")(),
-        prior=prior,
-        tasks=TaskConfig(batch_size=100, num_queries=100, min_context=1, max_context=49),
-        steps=1_000_000,
-        conditionings="one",
-        lr=1e-4,
-        save_every=1000,
-        validate_every=5000,
-    )
-
-
-def transformer(stage: Stage, prior: GPPrior) -> Recipe:
-    """The paper's architecture at a size that learns on a CPU."""
-    return Recipe(
-        name="transformer",
-        stage=stage,
-        network="transformer",
-        config=config_class("transformer")(
-            width=64, layers=6, hidden=256, waves=12, bars=1000, gain_bars=200
-        ),
-        prior=prior,
-        tasks=TaskConfig(batch_size=32, num_queries=64),
-        steps=20_000,
+RECIPES: dict[str, dict[str, Any]] = {
+    # Section 5 of the paper: 100 million datasets; made for a GPU.
+    "paper": {
+        "network": "transformer",
+        "tasks": TaskConfig(batch_size=100, num_queries=100, min_context=1, max_context=49),
+        "steps": 1_000_000,
+        "conditionings": "one",
+        "lr": 1e-4,
+        "save_every": 1000,
+        "validate_every": 5000,
+    },
+    # The paper's architecture at a size that learns on a CPU.
+    "transformer": {
+        "network": "transformer",
+        "config": {"width": 64, "layers": 6, "hidden": 256, "waves": 12}
+        | {"bars": 1000, "gain_bars": 200},
+        "tasks": TaskConfig(batch_size=32, num_queries=64),
+        "steps": 20_000,
         # With a hint the whole context is encoded again: more datasets are worth more than more
         # conditionings of the same ones.
-        conditionings="one",
-        pending_share=0.1,
+        "conditionings": "one",
+        "pending_share": 0.1,
         # With a tenth of this, predictions ignore the points for hundreds of steps (docs/log.md).
-        optimiser="muon",
-        lr=1e-2,
-    )
-
-
-def kernel(stage: Stage, prior: GPPrior) -> Recipe:
-    """The kernel network, whose base stage learns to infer hyperparameters: hours on one core."""
-    return Recipe(
-        name="kernel",
-        stage=stage,
-        network="kernel",
-        config=config_class("kernel")(),
-        prior=prior,
-        tasks=TaskConfig(
+        "optimiser": "muon",
+        "lr": 1e-2,
+    },
+    # The kernel network, whose base stage learns to infer hyperparameters: hours on one core.
+    "kernel": {
+        "network": "kernel",
+        "tasks": TaskConfig(
             batch_size=32, num_queries=0, max_context=120, context_skew=2.0, dim_decay=0.5
         ),
-        steps=20_000,
-        lr=1e-3,
-        validate_every=500,
-        validation_batches=32,
-    )
-
-
-RECIPES: dict[str, Callable[[Stage, GPPrior], Recipe]] = {
-    "paper": paper,
-    "transformer": transformer,
-    "kernel": kernel,
+        "steps": 20_000,
+        "validation_batches": 32,
+    },
 }
+"""Fields of recipes by name; `config` has settings of the network."""
 
 
 def recipe(
@@ -174,4 +190,6 @@ def recipe(
     overrides = list(overrides)
     if any(o.startswith("prior.") for o in overrides):
         overrides.append("prior.name=custom")  # it is no longer the prior of that name
-    return settings.override(dataclasses.replace(RECIPES[name](stage, prior), **fields), overrides)
+    known: dict[str, Any] = {"name": name, "stage": stage, "prior": prior} | RECIPES[name]
+    config = config_class(known["network"])(**known.get("config", {}))
+    return settings.override(Recipe(**known | {"config": config} | fields), overrides)

@@ -7,6 +7,7 @@ and what is expected.
 
 import contextlib
 import dataclasses
+import json
 import types
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -18,7 +19,8 @@ T = TypeVar("T")
 
 def to_dict(config: Any) -> dict[str, Any]:
     """The fields of a dataclass as JSON values (tuples become lists); `from_dict` inverts it."""
-    return {f.name: _plain(getattr(config, f.name)) for f in dataclasses.fields(config)}
+    values: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config)))
+    return values
 
 
 def from_dict(cls: type[T], values: Any, where: str = "") -> T:
@@ -134,9 +136,3 @@ def _scalar(hint: Any, value: Any, where: str) -> Any:
             if not isinstance(value, float) or value.is_integer():
                 return int(value)
     raise ConfigError(f"{where}: expected {named[hint]}, not {value!r}.")
-
-
-def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value):
-        return to_dict(value)
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value

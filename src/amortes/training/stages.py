@@ -16,9 +16,8 @@ from amortes.errors import ConfigError, differences
 from amortes.files import AnyPath
 from amortes.nets.base import Network
 from amortes.prior.gp import GPPrior
-from amortes.training.architectures import build_network
 from amortes.training.export import load_network
-from amortes.training.recipes import Recipe
+from amortes.training.recipes import Recipe, build_network
 from amortes.training.run import TrainingRun
 
 

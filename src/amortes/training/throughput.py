@@ -7,41 +7,29 @@ is what a network spends on everything but products.
 """
 
 import time
-from dataclasses import dataclass
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from amortes.prior.tasks import TaskBatch, TaskStream
-from amortes.training.architectures import build_network
 from amortes.training.distributed import find_device
 from amortes.training.learner import Learner
-from amortes.training.recipes import Recipe
+from amortes.training.recipes import Recipe, build_network
 
 PHASES = ("data", "forward", "backward", "optimiser")
 PEAK_SIZE = 2048  # rows of the square matrices that measure the peak
 PEAK_REPEATS = 5
 
 
-@dataclass(frozen=True, kw_only=True)
-class Throughput:
-    """Result of `bench`; shares are parts of the time of a step."""
-
-    datasets_per_second: float
-    milliseconds_per_step: float
-    data_share: float  # making the batch
-    forward_share: float  # the loss: conditioning, predictions, and the targets of the alpha stage
-    backward_share: float
-    optimiser_share: float  # clipping, update, moving average
-    gigaflops_per_step: float
-    peak_gigaflops_per_second: float
-    peak_share: float
-
-
 def bench(
     recipe: Recipe, *, steps: int = 10, device: str = "cpu", compiled: bool = False
-) -> Throughput:
-    """Time the first `steps` steps of a recipe, after some that are not counted."""
+) -> dict[str, float]:
+    """Time the first `steps` steps of a recipe, after some that are not counted.
+
+    Shares are parts of the time of a step: making the batch (data), the loss, with the targets of
+    the alpha stage (forward), its gradient (backward), and clipping, update and moving average
+    (optimiser).
+    """
     place = find_device(device)
     learner = _learner(recipe, place, compiled=compiled)
     stream = TaskStream(recipe.prior, recipe.seed, recipe.tasks)
@@ -58,7 +46,7 @@ def bench(
     gigaflops = sum(_count(counter, step, task) for step, task in enumerate(tasks)) / steps / 1e9
     everything = sum(total.values())
     peak = matmul_peak(place) / 1e9
-    return Throughput(
+    return dict(
         datasets_per_second=recipe.tasks.batch_size * steps / everything,
         milliseconds_per_step=1e3 * everything / steps,
         **{f"{phase}_share": total[phase] / everything for phase in PHASES},

@@ -79,45 +79,46 @@ def test_greedy_agrees_with_the_definition(target: float) -> None:
 
 def test_each_fold_is_judged_on_paths_it_has_not_seen() -> None:
     # Candidate i alone solves path i. Leaving path i out loses that candidate: regret 1.
-    selection = select(runs_with(np.eye(5), [1.0] * 5), 5, target=0.0, folds=5)
-    assert selection.fold_sizes == (4,) * 5
-    assert selection.held_out_regrets == (1.0,) * 5
-    assert selection.held_out_regret == 1.0
-    assert len(selection.ensemble.members) == 5  # the folds' ensembles merged
-    assert selection.regret == 0.0
-    assert selection.ms_per_path == 5000.0
+    ensemble, about = select(runs_with(np.eye(5), [1.0] * 5), 5, target=0.0, folds=5)
+    assert about["fold_sizes"] == (4,) * 5
+    assert about["held_out_regrets"] == (1.0,) * 5
+    assert about["held_out_regret"] == 1.0
+    assert len(ensemble.members) == 5  # the folds' ensembles merged
+    assert about["regret"] == 0.0
+    assert about["ms_per_path"] == 5000.0
 
 
 def test_selection_stops_at_the_target() -> None:
     values = np.column_stack([np.zeros(20), np.full(20, -1e-3), np.linspace(0, 1e-4, 20)])
     runs = runs_with(values, [1.0] * 3)
-    assert len(select(runs, 20, target=1e-3).ensemble.members) == 1
-    exact = select(runs, 20, target=0.0)
-    assert exact.ensemble.members == (runs[2].config,)  # at least as good on every path
+    assert len(select(runs, 20, target=1e-3)[0].members) == 1
+    exact, _ = select(runs, 20, target=0.0)
+    assert exact.members == (runs[2].config,)  # at least as good on every path
 
 
 def test_slow_and_unfinished_candidates_are_dropped_and_do_not_set_the_standard() -> None:
     good, slow, abandoned = runs_with(np.array([[0.0, 1.0, 2.0]] * 10), [1.0, 10.1, 5.0])
     abandoned = dataclasses.replace(abandoned, values=(2.0,) * 4, seconds=(5.0,) * 4)
-    selection = select([good, slow, abandoned], 10, max_seconds=10.0)
-    assert selection.ensemble.members == (good.config,)
-    assert selection.eligible == 1
-    assert selection.held_out_regret == 0.0
-    assert select([good, slow], 10, max_seconds=11.0).ensemble.members == (slow.config,)
+    ensemble, about = select([good, slow, abandoned], 10, max_seconds=10.0)
+    assert ensemble.members == (good.config,)
+    assert about["eligible"] == 1
+    assert about["held_out_regret"] == 0.0
+    assert select([good, slow], 10, max_seconds=11.0)[0].members == (slow.config,)
     with pytest.raises(ConfigError, match="none of 2 candidates"):
         select([slow, abandoned], 10)
 
 
 def test_the_faster_of_two_equals_is_taken() -> None:
     runs = runs_with(np.zeros((10, 3)), [3.0, 1.0, 2.0])
-    assert select(runs, 10).ensemble.members == (runs[1].config,)
+    assert select(runs, 10)[0].members == (runs[1].config,)
 
 
 def test_selection_depends_on_its_seed_only() -> None:
     values = np.random.default_rng(0).standard_normal((23, 9))
     runs = runs_with(values, [1.0] * 9)
     assert select(runs, 23, seed=1) == select(runs, 23, seed=1)
-    assert select(runs, 23, seed=1).held_out_regrets != select(runs, 23, seed=2).held_out_regrets
+    one, two = (select(runs, 23, seed=seed)[1]["held_out_regrets"] for seed in (1, 2))
+    assert one != two
 
 
 def test_invalid_selections_are_explained() -> None:

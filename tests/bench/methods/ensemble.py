@@ -8,8 +8,7 @@ from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ConstantMean
 from torch import Tensor
 
-from amortes.bench.methods.jax_setup import jax_for_benchmarks
-from amortes.bench.methods.paper_gp import PaperGP
+from amortes.bench.methods.paper_gp import PaperGP, jax_for_benchmarks
 from amortes.random import generator
 
 MEMBERS = 16

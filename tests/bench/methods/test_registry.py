@@ -12,12 +12,11 @@ from amortes.optimiser.suggest import ACQUISITIONS
 from tests.bench.methods.conduct import Quadratic
 
 
-def test_every_name_has_a_factory_and_a_description() -> None:
+def test_every_name_has_a_factory_and_a_look() -> None:
     for name, entry in METHODS.items():
         if name == "hebo":
             pytest.importorskip("hebo")  # the last but two; installed by hand
         assert callable(method_factory(name))
-        assert entry.about
         assert entry.label or (entry.model in MODELS and entry.acquisition in ACQUISITION_NAMES)
         assert entry.colour in COLOURS
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from amortes.bench.problems import chemistry
-from amortes.bench.problems.botorch_functions import sobol_points
 from amortes.bench.problems.chemistry import NAMES, SIMULATED, TABLES, make_chemistry
+from amortes.bench.problems.synthetic import sobol_points
 from amortes.errors import DataError, FileError, MissingExtraError
 from amortes.files import sha256
 

@@ -6,8 +6,8 @@ import pytest
 import scipy.optimize
 import torch
 
-from amortes.bench.problems.botorch_functions import sobol_points
 from amortes.bench.problems.classic import FUNCTIONS, NAMES, NOISY_NAMES, Classic
+from amortes.bench.problems.synthetic import sobol_points
 
 pytest.importorskip("botorch")
 

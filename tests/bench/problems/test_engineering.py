@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from amortes.bench.problems.botorch_functions import sobol_points
 from amortes.bench.problems.engineering import DESIGNS, Engineering
+from amortes.bench.problems.synthetic import sobol_points
 
 pytest.importorskip("botorch")
 

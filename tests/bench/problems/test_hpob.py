@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from amortes.bench.problems.data import Source
-from amortes.bench.problems.hpob import HPOB, NAMES
+from amortes.bench.problems.data import Pool, Source
+from amortes.bench.problems.hpob import NAMES, make_hpob
 from amortes.errors import DataError
 from tests.bench.problems.conftest import POOL
 
 
-def check(problem: HPOB) -> None:
+def check(problem: Pool) -> None:
     assert (problem.d, problem.noise_sd, problem.name) == (2, 0.0, "hpob-5971-43")
     assert problem.best == pytest.approx(0.9)
     expected = torch.from_numpy(POOL[[0, 1, 3]]).double()  # the order of the table, equals once
@@ -23,21 +23,21 @@ def check(problem: HPOB) -> None:
 
 
 def test_a_pool_from_a_folder(folder: Path) -> None:
-    check(HPOB("hpob-5971-43"))
+    check(make_hpob("hpob-5971-43"))
 
 
 def test_a_pool_from_the_package(package: Path) -> None:
-    check(HPOB("hpob-5971-43"))
+    check(make_hpob("hpob-5971-43"))
 
 
 def test_other_points_are_refused(folder: Path) -> None:
     with pytest.raises(DataError, match="not one of its pool"):
-        HPOB("hpob-5971-43").value(torch.tensor([[0.5, 0.26]], dtype=torch.float64))
+        make_hpob("hpob-5971-43").value(torch.tensor([[0.5, 0.26]], dtype=torch.float64))
 
 
 def test_the_real_tables(real_data: Source) -> None:
     assert len(NAMES) == 32
-    problem = HPOB("hpob-7609-9967")
+    problem = make_hpob("hpob-7609-9967")
     assert problem.pool.shape == (1293, 9)
     assert problem.best == 1.0
     assert ((problem.pool >= 0) & (problem.pool <= 1)).all()

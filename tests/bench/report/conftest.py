@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from amortes.bench.report.curves import load_published
+from amortes.bench.report.load import load_results
 from amortes.bench.report.parts import Study
-from amortes.bench.report.published import load_published
-from amortes.bench.report.results import load_results
 from tests.bench.report.fake import write_sweep
 
 PROBLEMS = (

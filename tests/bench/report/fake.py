@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from amortes.bench.report.load import Results, arrange
 from amortes.bench.report.parts import Drawing, Section, Study, Table
-from amortes.bench.report.results import Results, arrange
 
 
 @dataclass

@@ -3,16 +3,18 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from amortes.bench.problems import lcbench, synthetic
 from amortes.bench.report.curves import (
     LOWEST,
     MOST_BANDS,
     draw_panels,
     joined,
+    load_published,
     overview,
     problem_curves,
     task_curves,
-    titled,
 )
+from amortes.bench.report.parts import records
 from tests.bench.report.fake import curve, results, run
 
 
@@ -78,7 +80,7 @@ def test_the_overview_has_ours_and_what_people_use() -> None:
 def test_panels() -> None:
     methods = {"jes": -2, "fb-jes": -1, "random": -0.5}
     curves = pd.concat([curve("branin", name, 0, end) for name, end in methods.items()])
-    figure = draw_panels(titled(pd.concat([curves, curve("hartmann4", "mes", 0, -1)])))
+    figure = draw_panels(pd.concat([curves, curve("hartmann4", "mes", 0, -1)]))
     first, second = figure.axes
     assert [ax.get_title() for ax in figure.axes] == ["Branin, 2-D", "Hartmann, 4-D"]
     assert (first.get_ylabel(), second.get_ylabel()) == ("log10 inference regret", "")
@@ -93,19 +95,39 @@ def test_many_methods_are_drawn_without_bands() -> None:
     names = ["pes", "mes", "jes", "ei", "logei", "fb-jes", "map-jes", "random", "optuna-tpe"]
     for count, bands in ((MOST_BANDS, MOST_BANDS), (MOST_BANDS + 1, 0)):
         curves = pd.concat(curve("branin", name, 0, 1) for name in [*names[:count], "paper:jes"])
-        (ax,) = draw_panels(titled(curves)).axes
+        (ax,) = draw_panels(curves).axes
         assert (len(ax.lines), len(ax.collections)) == (count + 1, bands)
 
 
 def test_axes_of_accuracies_leave_out_the_start() -> None:
     curves = pd.concat([curve("lcbench-car", "jes", 0, 90), curve("lcbench-car", "mes", 45, 81)])
-    (ax,) = draw_panels(titled(curves)).axes
+    (ax,) = draw_panels(curves).axes
     low, high = ax.get_ylim()
     assert low == 10.0  # of the lower curve, a fifth of the way along
     assert high > 90.0
 
 
 def test_logarithmic_axes_survive_zeros() -> None:
-    (ax,) = draw_panels(titled(curve("hpob-1", "jes", 1.0, 0.0)), "share", log=True).axes
+    (ax,) = draw_panels((curve("hpob-1", "jes", 1.0, 0.0)), "share", log=True).axes
     assert ax.get_yscale() == "log"
     assert LOWEST <= ax.get_ylim()[0] < 0.12
+
+
+def at(curves: pd.DataFrame, panel: str, method: str, n: int) -> tuple[float, float]:
+    chosen = (curves["panel"] == panel) & (curves["method"] == method) & (curves["iteration"] == n)
+    (row,) = records(curves[chosen])
+    return row.mean, row.standard_error
+
+
+def test_the_shipped_curves() -> None:
+    curves = load_published()
+    functions = synthetic.FUNCTIONS.keys() - {"ackley5", "ackley8"}
+    noisy = {"hartmann4-noise0.5", "hartmann6-noise0.5"}
+    assert set(curves["panel"]) == {*functions, *lcbench.TASKS, *noisy}
+    # From the tables that came with the numbers.
+    assert at(curves, "branin", "paper:pes", 100) == pytest.approx((-2.040, 0.122))
+    assert at(curves, "ackley8-near", "paper:fb-ei", 50) == pytest.approx((0.686, 0.019))
+    uniform = at(curves, "hartmann6", "paper:mes@uniform", 25)
+    assert uniform == pytest.approx((0.346, 0.031), abs=1.1e-3)
+    assert at(curves, "lcbench-car", "paper:jes", 10) == pytest.approx((71.60, 1.05))
+    assert set(curves["samples"]) == {30.0}

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from amortes.bench.report.families import BUDGETS, families, regrets
+from amortes.bench.report.load import Results
 from amortes.bench.report.parts import Study
-from amortes.bench.report.results import Results
 from tests.bench.report.fake import make, results, run
 
 

@@ -1,7 +1,11 @@
+import math
+from pathlib import Path
+from xml.etree import ElementTree
+
 import pandas as pd
 from matplotlib.figure import Figure
 
-from amortes.bench.report.parts import Drawing, Table, spread, text_of
+from amortes.bench.report.parts import Drawing, Table, spread, text_of, with_error
 
 CELLS = pd.DataFrame(
     {"problem": ["8-D|x", "b"], "n": ["**1.5**", ""], "verdict": ["", "**level**"]}
@@ -35,3 +39,18 @@ def test_cells_are_spread_in_the_order_of_the_rows() -> None:
     wide = spread(rows, ["a"], "n", cells)
     assert [*wide] == ["a", 9, 1]
     assert wide.to_numpy().tolist() == [["z", *cells[:2]], ["b", "", cells[2]]]
+
+
+def test_means_with_their_errors() -> None:
+    assert with_error(-1.234, 0.056) == "-1.23 ± 0.06"
+    assert with_error(1.0, math.nan, 3) == "1.000"
+    assert with_error(math.nan, 1.0) == ""
+
+
+def test_files(tmp_path: Path) -> None:
+    png, svg, data = Drawing("name", "", Figure(), pd.DataFrame({"a": [1]})).write(tmp_path)
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert "background: white" in ElementTree.parse(svg).getroot().attrib["style"]
+    assert data.read_text() == "a\n1\n"
+    (table,) = TABLE.write(tmp_path)
+    assert table.read_text() == TABLE.markdown()

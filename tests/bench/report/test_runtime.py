@@ -2,7 +2,14 @@ import pandas as pd
 import pytest
 
 from amortes.bench.report.parts import Study
-from amortes.bench.report.runtime import draw_runtime, mean_times, runtime, speed_ups, timed_rows
+from amortes.bench.report.runtime import (
+    draw_runtime,
+    mean_times,
+    runtime,
+    seconds,
+    speed_ups,
+    timed_rows,
+)
 from tests.bench.report.fake import make, results, run
 
 OURS = run("branin", "jes", 0, [0] * 3, fit=[1, 1, 4], search_seconds=[2, 2, 8])
@@ -57,8 +64,8 @@ def test_rivals() -> None:
 
 
 def test_speed_ups_are_a_table_of_problems_and_acquisitions() -> None:
-    seconds = {"jes": 1.0, "mes": 2.0, "fb-jes": 30.0, "map-logei": 4.0}
-    runs = [run("branin", m, 0, [0.0], fit=s) for m, s in seconds.items()]
+    taken = {"jes": 1.0, "mes": 2.0, "fb-jes": 30.0, "map-logei": 4.0}
+    runs = [run("branin", m, 0, [0.0], fit=s) for m, s in taken.items()]
     runs += [run("ackley5", m, 0, [0.0], fit=1) for m in ("mes", "map-logei")]
     table = make(runtime, Study(results(*runs))).tables[0]
     assert [*table.cells] == [
@@ -93,3 +100,7 @@ def test_the_figure_has_geometric_means_in_order() -> None:
     labels = [text.get_text() for text in ax.get_yticklabels()]
     assert labels == ["amortes JES", "fully Bayesian GP JES"]
     assert [text.get_text() for text in ax.texts] == ["0.20 s", "20 s"]
+
+
+def test_seconds_have_two_digits() -> None:
+    assert [seconds(x) for x in (123.4, 1.26, 0.0123, 0.0)] == ["123", "1.3", "0.012", "0"]

@@ -1,12 +1,11 @@
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from matplotlib.figure import Figure
 
 from amortes.bench.methods.registry import METHODS
-from amortes.bench.report.style import COLOURS, LIGHT, inline_svg, look, save, svg_text, tidy
+from amortes.bench.report.style import COLOURS, LIGHT, inline_svg, look, svg_text, tidy
 
 
 def luminance(colour: str) -> float:
@@ -71,10 +70,3 @@ def test_inline_svg_follows_the_theme() -> None:
 
 def test_the_same_figure_gives_the_same_file() -> None:
     assert svg_text(drawn()) == svg_text(drawn())
-
-
-def test_files(tmp_path: Path) -> None:
-    figure = drawn()
-    png, svg = save(figure, svg_text(figure), tmp_path, "name")
-    assert png.read_bytes().startswith(b"\x89PNG")
-    assert "background: white" in ElementTree.parse(svg).getroot().attrib["style"]

@@ -7,8 +7,9 @@ from optuna.distributions import BaseDistribution, FloatDistribution, IntDistrib
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from amortes.integrations.optuna.history import RECENT, Plan, known, record, undecided
-from amortes.integrations.optuna.structure import Condition, Structure
+from amortes.integrations.optuna.structure import Structure
 from amortes.integrations.optuna.translate import Translation
+from amortes.optimiser.conditions import Condition
 
 SPACE: dict[str, BaseDistribution] = {"n": IntDistribution(1, 5), "x": FloatDistribution(0, 1)}
 NOON = datetime.datetime(2026, 1, 1, 12)
@@ -65,8 +66,7 @@ def test_trials_of_other_spaces_say_nothing(translation: Translation) -> None:
 
 
 def test_plans_complete_running_trials_only(translation: Translation) -> None:
-    plan = Plan()
-    plan.add(SPACE, {"x": 0.9, "n": 4})
+    plan: Plan = {"x": (SPACE["x"], 0.9), "n": (SPACE["n"], 4)}
     running = trial(0, TrialState.RUNNING, {"x": 0.5})
     assert known(translation, running, {0: plan}) == {"x": 0.5, "n": 3}
     assert known(translation, running, {1: plan}) == {"x": 0.5}
@@ -76,8 +76,7 @@ def test_plans_complete_running_trials_only(translation: Translation) -> None:
 
 def test_who_is_just_choosing(translation: Translation) -> None:
     now = trial(5, TrialState.RUNNING, {})
-    planned = Plan()
-    planned.add(SPACE, {"x": 0.9, "n": 4})
+    planned: Plan = {"x": (SPACE["x"], 0.9), "n": (SPACE["n"], 4)}
     trials = [
         trial(0, TrialState.RUNNING, {}, began=NOON - 2 * RECENT),  # has died, or needs nothing
         trial(1, TrialState.RUNNING, {}),
@@ -91,7 +90,7 @@ def test_who_is_just_choosing(translation: Translation) -> None:
 
 
 def test_what_does_not_matter_may_be_missing() -> None:
-    translation = Translation(Structure(SPACE, {"x": Condition("n", frozenset([1.0, 2.0]))}))
+    translation = Translation(Structure(SPACE, {"x": Condition("n", (1.0, 2.0))}))
     trials = [
         trial(0, TrialState.COMPLETE, {"n": 2, "x": 0.1}, value=1.0),
         trial(1, TrialState.COMPLETE, {"n": 4}, value=2.0),

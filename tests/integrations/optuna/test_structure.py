@@ -8,7 +8,8 @@ from optuna.distributions import (
 )
 from optuna.trial import FrozenTrial, create_trial
 
-from amortes.integrations.optuna.structure import Condition, Structure
+from amortes.integrations.optuna.structure import Structure
+from amortes.optimiser.conditions import Condition
 
 ALL: dict[str, BaseDistribution] = {
     "kind": CategoricalDistribution(["svm", "forest", "none"]),
@@ -43,10 +44,10 @@ def test_nested_conditions_are_found() -> None:
     forest, none = {"kind": "forest", "depth": 3}, {"kind": "none"}
     structure = Structure.learn(trials(rbf, forest, poly, none, forest, rbf))
     assert structure.conditions == {
-        "kernel": Condition("kind", frozenset([0.0])),
-        "C": Condition("kind", frozenset([0.0])),
-        "gamma": Condition("kernel", frozenset([0.0])),
-        "depth": Condition("kind", frozenset([1.0])),
+        "kernel": Condition("kind", (0.0,)),
+        "C": Condition("kind", (0.0,)),
+        "gamma": Condition("kernel", (0.0,)),
+        "depth": Condition("kind", (1.0,)),
     }
     names = list(structure.distributions)
     assert names.index("kind") < names.index("kernel") < names.index("gamma")

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from amortes import Float, Optimizer
 from amortes.optimiser.table import as_csv
@@ -209,6 +209,24 @@ def test_a_change_that_was_not_seen_is_neither_undone_nor_replaced(page: Page, l
         save.click()
     now = page.request.get(api).json()
     assert (now["notes"], now["unit"]) == ("mine", "g")
+
+
+def test_a_click_may_come_before_the_first_look(page: Page, lab: Lab) -> None:
+    opt = Optimizer({"x": Float(0, 1)}, start=[({"x": 0.5}, 1.25)])
+    opt.save(lab.folder / "early.json")
+    api = f"{lab.origin}/api/studies/early.json"
+    enter(page, lab)
+    page.request.post(f"{api}/adopt")
+    looks: list[str] = []
+
+    def fail_once(route: Route) -> None:
+        looks.append(route.request.url)
+        route.abort() if len(looks) == 1 else route.continue_()
+
+    page.route(api, fail_once)
+    page.goto(f"{lab.origin}/studies/early.json")
+    page.get_by_role("button", name="Correct trial 0").click()
+    expect(page.get_by_role("dialog").get_by_label("Result")).to_have_value("1.25")
 
 
 def test_many_results_are_all_there(page: Page, lab: Lab) -> None:

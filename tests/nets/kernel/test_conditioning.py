@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from amortes.nets.kernel.conditioning import ROUGHLY, VARIANCE_FLOOR, Conditioned, condition
-from amortes.nets.kernel.particles import ParticleConfig, infer, infer_particles
+from amortes.nets.kernel.inference import infer, infer_particles
+from amortes.nets.kernel.particles import ParticleConfig
 from amortes.prior.gp import PRIORS, Hyperparameters, Marginal
 from amortes.prior.kernels import covariance
 from amortes.prior.posterior import exact_posterior
@@ -139,7 +140,7 @@ def _variance_in_decimals(conditioned: Conditioned, p: int, Xq: Tensor) -> Tenso
 
 def test_factors_that_are_known_are_used(task: TaskBatch) -> None:
     y, bonus = task.y[:, None], torch.zeros_like(task.y[:, :1])
-    particles, root, _ = infer(PRIOR, task.X, y, bonus, ParticleConfig(count=4))
+    particles, root, *_ = infer(PRIOR, task.X, y, bonus, ParticleConfig(count=4))
     known = condition(PRIOR, particles, task.X, task.y, root=root)
     fresh = condition(PRIOR, particles, task.X, task.y)
     torch.testing.assert_close(known.whitener, fresh.whitener, rtol=1e-9, atol=1e-9)

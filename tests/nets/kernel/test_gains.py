@@ -7,8 +7,9 @@ from amortes.nets.distributions.overlap import overlap_entropy
 from amortes.nets.kernel import KernelConfig, KernelNetwork, gains
 from amortes.nets.kernel.conditioning import Conditioned, condition
 from amortes.nets.kernel.gains import LOSSES, Gains, given_hint
+from amortes.nets.kernel.inference import infer_particles
 from amortes.nets.kernel.max_value import GivenMaximum
-from amortes.nets.kernel.particles import ParticleConfig, infer_particles
+from amortes.nets.kernel.particles import ParticleConfig
 from amortes.nets.kernel.representers import RepresenterConfig, thompson_draws
 from amortes.prior.gp import PRIORS
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream

@@ -5,7 +5,8 @@ from torch import Tensor
 from amortes.nets.distributions import GaussianMixture
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned, condition
 from amortes.nets.kernel.improvement import Improvement
-from amortes.nets.kernel.particles import ParticleConfig, infer_particles
+from amortes.nets.kernel.inference import infer_particles
+from amortes.nets.kernel.particles import ParticleConfig
 from amortes.prior.gp import PRIORS
 from amortes.prior.tasks import TaskBatch
 

@@ -5,9 +5,10 @@ import torch
 from amortes.nets.base import Hint
 from amortes.nets.kernel.conditioning import condition
 from amortes.nets.kernel.gains import given_hint
+from amortes.nets.kernel.inference import infer_particles
 from amortes.nets.kernel.max_value import PLACES, log_kernel_of_maximum
 from amortes.nets.kernel.optimum import temper
-from amortes.nets.kernel.particles import ParticleConfig, infer_particles
+from amortes.nets.kernel.particles import ParticleConfig
 from amortes.nets.kernel.representers import RepresenterConfig, thompson_draws
 from amortes.prior.gp import PRIORS, Marginal
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream

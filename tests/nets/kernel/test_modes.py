@@ -6,7 +6,9 @@ import torch
 from torch import Tensor
 
 from amortes.nets.kernel.hyper_posterior import HyperPosterior
-from amortes.nets.kernel.modes import FURTHEST, NEGLIGIBLE, STEEP, find_modes
+from amortes.nets.kernel.inference import infer
+from amortes.nets.kernel.modes import APART, FURTHEST, NEGLIGIBLE, STEEP, find_modes
+from amortes.nets.kernel.particles import ParticleConfig
 from amortes.prior.gp import PRIORS
 from amortes.prior.tasks import TaskBatch
 from amortes.random import generator
@@ -53,3 +55,18 @@ def test_climbs_without_hope_end_early_and_the_best_does_not_change() -> None:
     assert float(rivals.value[worse]) <= float(alone.value[worse]) + 1e-9
     near = alone.value > alone.value.max() - NEGLIGIBLE
     np.testing.assert_allclose(rivals.value[near], alone.value[near])
+
+
+def test_modes_are_distinct_and_the_best_comes_first() -> None:
+    prior = PRIORS["real"]
+    X, y = branin(40)
+    found = infer(prior, X, y[:, None], torch.zeros(1, 1, dtype=torch.float64), ParticleConfig())
+    density = [
+        HyperPosterior(prior, X.numpy(), y.numpy(), np.full(1, model.warped)).log_density(modes)
+        for (_, model), modes in zip(prior.models, found.modes.swapaxes(0, 1), strict=True)
+    ]
+    for values, modes in zip(density, found.modes[0], strict=True):
+        assert values.argmax() == 0
+        for i, j in [(0, 1), (0, 2), (1, 2)]:
+            same = (modes[i] == modes[j]).all()
+            assert same or np.abs(modes[i] - modes[j]).max() > APART

@@ -15,7 +15,7 @@ from amortes.nets.kernel.particles import ParticleConfig
 from amortes.nets.kernel.representers import RepresenterConfig
 from amortes.prior.gp import PRIORS, GPPrior
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
-from amortes.training.batches import take_rows
+from amortes.training.distributed import take_rows
 
 REAL = dataclasses.replace(PRIORS["real"], max_dim=20)
 

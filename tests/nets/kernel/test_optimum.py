@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from amortes.nets.kernel.conditioning import Conditioned, Moments, condition
+from amortes.nets.kernel.inference import infer_particles
 from amortes.nets.kernel.optimum import (
     ROUNDS,
     GivenOptimum,
@@ -14,7 +15,7 @@ from amortes.nets.kernel.optimum import (
     local_maximum,
     temper,
 )
-from amortes.nets.kernel.particles import ParticleConfig, infer_particles
+from amortes.nets.kernel.particles import ParticleConfig
 from amortes.nets.kernel.representers import Representers
 from amortes.nets.kernel.truncated import TruncatedMoments
 from amortes.prior.gp import PRIORS, GPPrior, Marginal

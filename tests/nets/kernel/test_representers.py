@@ -6,7 +6,8 @@ from torch import Tensor
 
 from amortes.errors import ConfigError
 from amortes.nets.kernel.conditioning import Conditioned, condition
-from amortes.nets.kernel.particles import ParticleConfig, infer_particles, normal_points
+from amortes.nets.kernel.inference import infer_particles
+from amortes.nets.kernel.particles import ParticleConfig, normal_points
 from amortes.nets.kernel.representers import (
     RepresenterConfig,
     ThompsonPaths,

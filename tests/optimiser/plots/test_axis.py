@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from amortes.optimiser import Categorical, Float, Int, Ordinal
-from amortes.optimiser.parameter import Parameter
+from amortes.optimiser.choices import Parameter
 from amortes.optimiser.plots.axis import MOST_CHOICES, ParameterAxis
-from amortes.optimiser.plots.picture import Picture
-from amortes.optimiser.plots.style import STYLES
+from amortes.optimiser.plots.picture import STYLES, Picture
 
 PARAMETERS: list[Parameter] = [
     Float(1e-5, 1e-1, log=True),

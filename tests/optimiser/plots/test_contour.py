@@ -7,8 +7,7 @@ from matplotlib.collections import QuadMesh
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import Categorical, Float, Int, Linear, Optimizer, Space
 from amortes.optimiser.plots.contour import _bar_ticks
-from amortes.optimiser.plots.picture import Picture
-from amortes.optimiser.plots.style import STYLES
+from amortes.optimiser.plots.picture import STYLES, Picture
 from amortes.optimiser.plots.values import ValueScale
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from amortes.optimiser import Float, Optimizer, Space, Trial
 from amortes.optimiser.plots.convergence import draw_convergence
-from amortes.optimiser.plots.style import STYLES
+from amortes.optimiser.plots.picture import STYLES
 from amortes.optimiser.plots.view import View
 
 SPACE = Space({"x": Float(0, 1)})

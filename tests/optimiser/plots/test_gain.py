@@ -7,7 +7,7 @@ from amortes.errors import ConfigError, DataError
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import Float, Optimizer
 from amortes.optimiser.plots.gain import draw_gain
-from amortes.optimiser.plots.style import STYLES
+from amortes.optimiser.plots.picture import STYLES
 
 
 def test_what_was_expected_of_each_trial(opt: Optimizer) -> None:

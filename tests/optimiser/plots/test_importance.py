@@ -1,6 +1,6 @@
 from amortes.optimiser import Optimizer
 from amortes.optimiser.plots.importance import MOST, draw_importance
-from amortes.optimiser.plots.style import STYLES
+from amortes.optimiser.plots.picture import STYLES
 
 
 def test_bars_are_the_shares(opt: Optimizer) -> None:

@@ -7,7 +7,7 @@ import pytest
 from amortes.errors import ConfigError, DataError
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import Categorical, Float, Optimizer, minimize
-from amortes.optimiser.plots.style import STYLES
+from amortes.optimiser.plots.picture import STYLES
 
 KINDS = ("convergence", "slices", "importance", "parallel", "gain")
 

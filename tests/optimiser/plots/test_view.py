@@ -2,11 +2,13 @@ import math
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from amortes.nets.kernel import KernelNetwork
-from amortes.optimiser import Categorical, Float, Optimizer
+from amortes.optimiser import Categorical, Float, Optimizer, Space, Trial
 from amortes.optimiser.plots.axis import MOST_CHOICES
-from amortes.optimiser.plots.view import View
+from amortes.optimiser.plots.picture import STYLES
+from amortes.optimiser.plots.view import View, mark_failures
 
 
 def view_of(opt: Optimizer) -> View:
@@ -15,8 +17,8 @@ def view_of(opt: Optimizer) -> View:
 
 def test_kinds_of_trials(opt: Optimizer) -> None:
     view = view_of(opt)
-    assert [trial.number for trial in view.failed] == [3]
-    assert [trial.number for trial in view.infeasible] == [5]
+    assert [trial.number for trial in view.without_value["failed"]] == [3]
+    assert [trial.number for trial in view.without_value["infeasible"]] == [5]
     assert len(view.done) == len(view.values) == 9
     assert view.names == ["lr", "layers", "width", "act"]
 
@@ -57,3 +59,16 @@ def test_of_many_choices_the_best_are_shown(network: KernelNetwork) -> None:
     assert set(axis.shown) == set(sorted(choices, key=medians.__getitem__)[:MOST_CHOICES])
     assert list(axis.shown) == [c for c in choices if c in axis.shown]
     assert np.isfinite(axis.place("c20"))
+
+
+def test_at_the_good_edge() -> None:
+    trials = [Trial(0, {}, "failed"), Trial(3, {}, "failed", violation=2.0), Trial(4, {})]
+    for maximise in (True, False):
+        view = View(trials, Space({"x": Float(0, 1)}), maximise, STYLES["light"])
+        ax = Figure().subplots()
+        mark_failures(ax, view, lambda trial: trial.number)
+        marks = ax.collections
+        assert [mark.get_label() for mark in marks] == ["failed", "infeasible"]
+        places = [np.asarray(mark.get_offsets())[0] for mark in marks]
+        assert [place[0] for place in places] == [0, 3]
+        assert all((place[1] > 0.9) == maximise for place in places)

@@ -6,8 +6,7 @@ budget, or of a measured method where that is better still. Values are compared 
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Self
+from typing import Any
 
 from torch import Tensor
 
@@ -25,27 +24,18 @@ PROMISED, PROMISED_ABOVE = (4.0, 0.99), (12.0, 0.95)
 REFERENCE_CHUNK = 10  # paths; the reference search takes 20 MB per tensor and this many paths
 
 
-@dataclass(frozen=True, kw_only=True)
-class MaximiserRow:
-    """One method on one set of paths."""
-
-    d: int
-    method: str
-    paths: int
-    ms_per_path: float
-    solved: float  # share of the paths within TOLERANCE of the reference
-    mean_regret: float
-    max_regret: float
+Row = dict[str, Any]
+"""One method on one set of paths; `solved` is the share within TOLERANCE of the reference."""
 
 
-def missed_targets(row: MaximiserRow) -> list[str]:
+def missed_targets(row: Row) -> list[str]:
     """A sentence for each promise of the Newton search that `row` breaks."""
-    ms, solved = PROMISED if row.d <= 6 else PROMISED_ABOVE
+    ms, solved = PROMISED if row["d"] <= 6 else PROMISED_ABOVE
     broken = []
-    if row.ms_per_path > ms:
-        broken.append(f"d={row.d}: {row.ms_per_path:.2f} ms per path, not {ms:g}.")
-    if row.solved < solved:
-        broken.append(f"d={row.d}: {row.solved:.2%} of the paths solved, not {solved:.0%}.")
+    if row["ms_per_path"] > ms:
+        broken.append(f"d={row['d']}: {row['ms_per_path']:.2f} ms per path, not {ms:g}.")
+    if row["solved"] < solved:
+        broken.append(f"d={row['d']}: {row['solved']:.2%} of the paths solved, not {solved:.0%}.")
     return broken
 
 
@@ -65,7 +55,7 @@ def reference_values(paths: Paths, budget: int) -> Iterator[Tensor]:
 
 def compare(
     paths: Paths, reference: Tensor, *, ensemble: Ensemble, ensemble_paths: int, seed: int
-) -> list[MaximiserRow]:
+) -> list[Row]:
     """Newton on all paths; then the ensemble on the first few, and Newton on the same few.
 
     `reference` has one value per path, as from `reference_values`.
@@ -73,41 +63,35 @@ def compare(
     few = paths[:ensemble_paths]
     with single_thread():
         newton.maximise_paths(paths[:1])  # warm up: starting points, first use of kernels
-        fast = _Measurement.of("newton", newton.maximise_paths, paths)
-        reference = reference.maximum(fast.values)
+        fast = _timed(newton.maximise_paths, paths)
+        reference = reference.maximum(fast[0])
         if not few.b:
-            return [fast.row(reference)]
-        slow = _Measurement.of("ensemble", lambda p: maximise_by_ensemble(p, ensemble, seed), few)
-        fast_few = _Measurement.of("newton", newton.maximise_paths, few)
-    reference[: few.b] = reference[: few.b].maximum(slow.values)
-    rows = [fast_few.row(reference), slow.row(reference)]
-    return rows if few.b == paths.b else [fast.row(reference), *rows]
+            return [_row("newton", paths, fast, reference)]
+        slow = _timed(lambda p: maximise_by_ensemble(p, ensemble, seed), few)
+        fast_few = _timed(newton.maximise_paths, few)
+    reference[: few.b] = reference[: few.b].maximum(slow[0])
+    rows = [_row("newton", few, fast_few, reference), _row("ensemble", few, slow, reference)]
+    return rows if few.b == paths.b else [_row("newton", paths, fast, reference), *rows]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Measurement:
-    d: int
-    method: str
-    values: Tensor  # b
-    seconds: float
+def _timed(maximise: Callable[[Paths], Optimum], paths: Paths) -> tuple[Tensor, float]:
+    """The values found, `b`, and the seconds it took."""
+    begin = time.thread_time()
+    optimum = maximise(paths)
+    seconds = time.thread_time() - begin
+    return values_at(paths, optimum.x), seconds
 
-    @classmethod
-    def of(cls, method: str, maximise: Callable[[Paths], Optimum], paths: Paths) -> Self:
-        begin = time.thread_time()
-        optimum = maximise(paths)
-        seconds = time.thread_time() - begin
-        return cls(d=paths.d, method=method, values=values_at(paths, optimum.x), seconds=seconds)
 
-    def row(self, reference: Tensor) -> MaximiserRow:
-        """Compare with the first values of the reference."""
-        count = len(self.values)
-        regret = reference[:count] - self.values
-        return MaximiserRow(
-            d=self.d,
-            method=self.method,
-            paths=count,
-            ms_per_path=1e3 * self.seconds / count,
-            solved=float((regret <= TOLERANCE).double().mean()),
-            mean_regret=float(regret.mean()),
-            max_regret=float(regret.max()),
-        )
+def _row(method: str, paths: Paths, timed: tuple[Tensor, float], reference: Tensor) -> Row:
+    """Compare with the first values of the reference."""
+    values, seconds = timed
+    regret = reference[: paths.b] - values
+    return {
+        "d": paths.d,
+        "method": method,
+        "paths": paths.b,
+        "ms_per_path": 1e3 * seconds / paths.b,
+        "solved": float((regret <= TOLERANCE).double().mean()),
+        "mean_regret": float(regret.mean()),
+        "max_regret": float(regret.max()),
+    }

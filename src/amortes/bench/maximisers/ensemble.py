@@ -136,19 +136,10 @@ def run_candidate(
     With a folder `work` the result is kept there, and taken from there when the same paths,
     candidate, seed and cap come again.
     """
-    if work is None:
-        return _run(paths, config, seed, max_seconds)
-    stored = work / f"{_fingerprint(paths, config, seed, max_seconds)}.json"
-    if not stored.exists():
-        run = _run(paths, config, seed, max_seconds)
-        write_json(stored, {"values": run.values, "seconds": run.seconds})
-    content = read_json(stored)
-    return CandidateRun(
-        config=config, values=tuple(content["values"]), seconds=tuple(content["seconds"])
-    )
-
-
-def _run(paths: Paths, config: FirstOrderConfig, seed: int, max_seconds: float) -> CandidateRun:
+    stored = work and work / f"{_fingerprint(paths, config, seed, max_seconds)}.json"
+    if stored is not None and stored.exists():
+        kept = {name: tuple(numbers) for name, numbers in read_json(stored).items()}
+        return CandidateRun(config=config, **kept)
     group = first_order.batch_size(paths, config)
     values: list[float] = []
     seconds: list[float] = []
@@ -162,6 +153,8 @@ def _run(paths: Paths, config: FirstOrderConfig, seed: int, max_seconds: float) 
             seconds.extend([spent / part.b] * part.b)
             if sum(seconds) > max_seconds * (len(seconds) + SLACK_PATHS):
                 break
+    if stored is not None:
+        write_json(stored, {"values": values, "seconds": seconds})
     return CandidateRun(config=config, values=tuple(values), seconds=tuple(seconds))
 
 
@@ -173,20 +166,6 @@ def _fingerprint(paths: Paths, config: FirstOrderConfig, seed: int, max_seconds:
     return digest.hexdigest()[:32]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Selection:
-    """A chosen ensemble and what is known about it."""
-
-    ensemble: Ensemble
-    eligible: int  # candidates within the cap
-    ms_per_path: float  # on one core, all members together
-    member_ms_per_path: tuple[float, ...]
-    fold_sizes: tuple[int, ...]  # members of each fold's ensemble
-    held_out_regret: float  # mean over the folds
-    held_out_regrets: tuple[float, ...]  # of each fold's ensemble, on the paths it has not seen
-    regret: float  # of the merged ensemble, on all paths
-
-
 def select(
     runs: Sequence[CandidateRun],
     num_paths: int,
@@ -195,8 +174,12 @@ def select(
     max_seconds: float = MAX_SECONDS,
     folds: int = FOLDS,
     seed: int = 0,
-) -> Selection:
-    """Choose an ensemble from what the candidates did on `num_paths` paths."""
+) -> tuple[Ensemble, dict[str, Any]]:
+    """Choose an ensemble from what the candidates did on `num_paths` paths; and facts about it.
+
+    Times are on one core. `eligible` counts the candidates within the cap; held-out regrets are of
+    each fold's ensemble, on the paths it has not seen, and `regret` of the merged one, on all.
+    """
     if target < 0:
         raise ConfigError(f"target: must be >= 0, not {target}.")
     if not 2 <= folds <= num_paths:
@@ -222,16 +205,16 @@ def select(
         chosen.update(members)
     merged = sorted(chosen)
     times = tuple(1e3 * eligible[j].mean_seconds for j in merged)
-    return Selection(
-        ensemble=Ensemble(members=tuple(eligible[j].config for j in merged)),
-        eligible=len(eligible),
-        ms_per_path=sum(times),
-        member_ms_per_path=times,
-        fold_sizes=tuple(sizes),
-        held_out_regret=float(np.mean(held_out)),
-        held_out_regrets=tuple(held_out),
-        regret=regret(values, merged),
-    )
+    about = {
+        "eligible": len(eligible),
+        "ms_per_path": sum(times),
+        "member_ms_per_path": times,
+        "fold_sizes": tuple(sizes),
+        "held_out_regret": float(np.mean(held_out)),
+        "held_out_regrets": tuple(held_out),
+        "regret": regret(values, merged),
+    }
+    return Ensemble(members=tuple(eligible[j].config for j in merged)), about
 
 
 def regret(values: np.ndarray, members: Sequence[int]) -> float:

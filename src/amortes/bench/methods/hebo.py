@@ -7,10 +7,6 @@ step all evaluations so far are told to a new optimiser, which is then asked for
 model takes d + 1 points, so one is of its own design. Fitting is a part of asking and counts as
 search.
 
-In a pool the point nearest to what is asked for, of those not evaluated, is evaluated instead, as
-for Optuna's samplers. Recommendations are those of random search, see
-`amortes.bench.methods.random_search`.
-
 HEBO 0.3.6 asks for old versions of NumPy and pymoo, but works with new ones. The extra `hebo` has
 what it needs; it is installed after that, by `pip install --no-deps HEBO==0.3.6`.
 """

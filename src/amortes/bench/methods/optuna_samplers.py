@@ -1,11 +1,6 @@
 """Optuna's samplers by ask and tell, with their default settings, on the unit cube.
 
-At each step all evaluations so far are told to a new study, which is then asked for one trial. In a
-pool the point nearest to what is asked for, of those not evaluated, is evaluated instead, and
-that is what the study hears of: a categorical parameter for the index of the point would keep the
-sampler from learning anything about points it has not seen.
-
-Recommendations are those of random search: `amortes.bench.methods.random_search` says why.
+At each step all evaluations so far are told to a new study, which is then asked for one trial.
 Needs the extras `optuna` and `botorch`.
 """
 
@@ -32,6 +27,11 @@ class OptunaMethod(WithoutModel):
         }
 
     def _tell(self, X: Tensor, y: Tensor, seed: int) -> None:
+        self.begin(seed)
+        self.add(X, y)
+
+    def begin(self, seed: int) -> None:
+        """A study without trials."""
         sampler: BaseSampler
         if self.sampler == "tpe":
             sampler = TPESampler(seed=seed)
@@ -45,6 +45,9 @@ class OptunaMethod(WithoutModel):
             self.study = optuna.create_study(direction="maximize", sampler=sampler)
         finally:
             optuna.logging.set_verbosity(verbosity)
+
+    def add(self, X: Tensor, y: Tensor) -> None:
+        """Trials with results y, `n`, at X, `n x d`."""
         self.study.add_trials(
             [
                 optuna.trial.create_trial(

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from amortes.bench.methods.model_based import timed_step
+from amortes.bench.methods.steps import timed_step
 from amortes.bench.protocol import Problem, Step
 from amortes.errors import FileError
 from amortes.files import sha256
@@ -49,15 +49,16 @@ class Ours:
         return timed_step(
             lambda: self.optimizer.predict(self._config(X[-1])),
             lambda _: self._ask(),
-            lambda _: X[y.argmax()] if self.problem.best_is_seen else self._recommend(),
+            lambda _: (
+                X[y.argmax()]
+                if self.problem.best_is_seen
+                else self._point(self.optimizer.recommend().config)
+            ),
         )
 
     def _ask(self) -> Tensor:
         self._asked = self.optimizer.ask()
         return self._point(self._asked.config)
-
-    def _recommend(self) -> Tensor:
-        return self._point(self.optimizer.recommend().config)
 
     def _config(self, x: Tensor) -> dict[str, float]:
         return dict(zip(self.names, x.tolist(), strict=True))

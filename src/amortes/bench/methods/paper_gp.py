@@ -11,10 +11,19 @@ arguments of the compiled function, padded to a multiple of `PADDING` points. A 
 covariance with others, variance 1 and value 0, so all it does is to add a constant to the log
 density.
 
+JAX has one thread and float64. Compiling NUTS takes ten seconds per shape of the data, running it
+about one; so what has been compiled is kept in `~/.cache/amortes/jax` (or `$AMORTES_CACHE/jax`),
+unless the user has configured another compilation cache. In memory it is forgotten now and then:
+every compiled piece maps memory, of which an operating system allows 65,000 or so.
+
 Needs the extra `bench`.
 """
 
+import contextlib
 import functools
+import itertools
+import os
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -22,24 +31,78 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import threadpoolctl  # type: ignore[import-untyped]
 import torch
 from botorch.fit import fit_fully_bayesian_model_nuts
 from botorch.models.fully_bayesian import AbstractFullyBayesianSingleTaskGP, MaternPyroModel
 from gpytorch.constraints import GreaterThan
 from gpytorch.kernels import Kernel, RBFKernel
 from gpytorch.likelihoods import GaussianLikelihood
+from jax.experimental.compilation_cache.compilation_cache import reset_cache
 from numpyro.infer import MCMC, NUTS
 from torch import Tensor
 
-from amortes.bench.methods.jax_setup import compiled_anew, jax_for_benchmarks
+from amortes.files import cache_folder
 from amortes.prior.gp import Marginal, named_prior
 
+ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
+FORGET_EVERY = 20  # fits after which compiled code leaves memory; a process died after about 120
+
+_fits = itertools.count(1)
 PADDING = 16
 MIN_NOISE = 1e-6
 """Least noise variance. BoTorch's own, 1e-4, is above a quarter of this prior."""
 WARMUP, SAMPLES, THINNING, TREE_DEPTH = 512, 256, 16, 6
 """Defaults of BoTorch: 16 hyperparameter settings are kept."""
 PAPER = named_prior("paper")
+
+
+@contextlib.contextmanager
+def jax_for_benchmarks() -> Iterator[None]:
+    """Run the block with float64 arrays, and with one thread for XLA and the BLAS it calls.
+
+    XLA reads its flags when the process first computes something with JAX: whoever did so before
+    keeps the threads asked for then.
+    """
+    _configure()
+    # LAPACK routines of XLA are those of SciPy, whose threads no JAX setting limits.
+    with threadpoolctl.threadpool_limits(1, user_api="blas"), jax.enable_x64(True):
+        yield
+
+
+@contextlib.contextmanager
+def compiled_anew() -> Iterator[None]:
+    """Run the block as if nothing had been kept on disk, which is how JAX is set up for users."""
+    before = jax.config.jax_enable_compilation_cache
+    _keep(False)
+    try:
+        yield
+    finally:
+        _keep(before)
+
+
+def _keep(kept: bool) -> None:
+    jax.config.update("jax_enable_compilation_cache", kept)
+    reset_cache()  # JAX looks at the setting once
+
+
+def forget_now_and_then() -> None:
+    """Let compiled code leave memory every `FORGET_EVERY` calls; called after a fit, untimed."""
+    if next(_fits) % FORGET_EVERY == 0:
+        jax.clear_caches()
+
+
+@functools.cache
+def _configure() -> None:
+    """Process-wide settings of JAX that nobody has made yet; the first call counts."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if ONE_THREAD.partition("=")[0] not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} {ONE_THREAD}".strip()
+    if jax.config.jax_compilation_cache_dir is None:
+        jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
+        # Also what compiles in less than a second: there are hundreds of such pieces.
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 class PaperPyroModel(MaternPyroModel):  # type: ignore[misc]
@@ -81,7 +144,7 @@ class PaperGP(AbstractFullyBayesianSingleTaskGP):  # type: ignore[misc]
     """BoTorch's fully Bayesian model of X, `n x d`, and standardised y, `n x 1`.
 
     Not derived from `FullyBayesianSingleTaskGP`, which joint entropy search refuses; see
-    `ensemble_gains`.
+    `fully_bayesian`.
     """
 
     _pyro_model_class = PaperPyroModel

@@ -8,6 +8,10 @@ recommend by the MAP Gaussian process of `map_gp`. Their users would have to add
 what these methods return by themselves is the best observation. Its time counts as that of the
 recommendation. Where there is no noise, the best observation it is.
 
+In a pool the point nearest to what such a method asks for, of those not evaluated, is evaluated
+instead, and that is what it hears of: a categorical parameter for the index of the point would keep
+it from learning anything about points it has not seen.
+
 Needs the extra `botorch`.
 """
 
@@ -18,7 +22,7 @@ import torch
 from torch import Tensor
 
 from amortes.bench.methods.map_gp import fit_map, posterior_mean
-from amortes.bench.methods.model_based import highest_unseen, recommend, timed_step
+from amortes.bench.methods.steps import highest_unseen, recommend, timed_step
 from amortes.bench.protocol import Problem, Step
 from amortes.random import derive_seeds, generator, hashed
 

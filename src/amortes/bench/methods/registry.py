@@ -17,9 +17,8 @@ from amortes.errors import ConfigError, MissingExtraError
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """What a method is, who makes it, and how reports show it."""
+    """Who makes a method, and how reports show it."""
 
-    about: str
     make: str
     """Module (in `amortes.bench.methods`) and name of what takes a problem, a seed and `options`
     to a `Method`; of ours, what takes the acquisition and weights to a factory."""
@@ -32,99 +31,41 @@ class Entry:
     marker: str = "*"
 
 
-def _ours(acquisition: str, about: str) -> Entry:
-    return Entry(
-        about=f"ours: {about}",
-        make="ours:OursFactory",
-        model="ours",
-        acquisition=acquisition,
-    )
+def _on(model: str, make: str, *acquisitions: str) -> dict[str, Entry]:
+    """Acquisition functions of one model."""
+    prefix = "" if model == "ours" else f"{model}-"
+    return {
+        f"{prefix}{name}": Entry(make=make, options=(name,), model=model, acquisition=name)
+        for name in acquisitions
+    }
 
 
-def _map(acquisition: str, about: str) -> Entry:
-    return Entry(
-        about=f"MAP Gaussian process (BoTorch), {about}",
-        make="map_gp:MapGP",
-        options=(acquisition,),
-        model="map",
-        acquisition=acquisition,
-    )
-
-
-def _fully_bayesian(acquisition: str, about: str) -> Entry:
-    return Entry(
-        about=f"fully Bayesian Gaussian process (NUTS, the paper's prior), {about}",
-        make="fully_bayesian:FullyBayesian",
-        options=(acquisition,),
-        model="fb",
-        acquisition=acquisition,
-    )
-
-
+_OPTUNA = "optuna_samplers:OptunaMethod"
 _SMAC = "pip install 'amortes[bench,smac]'"
 # The metadata of HEBO ask for versions that nothing else works with.
 _HEBO = "pip install 'amortes[hebo]' && pip install --no-deps HEBO==0.3.6"
 
 METHODS: dict[str, Entry] = {
-    "auto": _ours("auto", "the default policy, logei and later, with noise, jes"),
-    "pes": _ours("pes", "information about the place of the optimum"),
-    "mes": _ours("mes", "information about its value"),
-    "jes": _ours("jes", "information about both"),
-    "ei": _ours("ei", "expected improvement"),
-    "logei": _ours("logei", "its logarithm"),
-    "random": Entry(
-        about="uniform random points",
-        make="random_search:RandomSearch",
-        label="random search",
-        marker="x",
-    ),
-    "botorch": Entry(
-        about="map-lognei if the problem has noise, else map-logei",
-        make="map_gp:careful",
-        label="BoTorch",
-        colour="brown",
-    ),
-    "map-logei": _map("logei", "LogEI"),
+    **_on("ours", "ours:OursFactory", "auto", "pes", "mes", "jes", "ei", "logei"),
+    "random": Entry(make="random_search:RandomSearch", label="random search", marker="x"),
+    "botorch": Entry(make="map_gp:careful", label="BoTorch", colour="brown"),
+    **_on("map", "map_gp:MapGP", "logei", "gibbon", "jes"),
     "map-lognei": Entry(
-        about="MAP Gaussian process (BoTorch), noisy LogEI",
         make="map_gp:MapGP",
         options=("lognei",),
         label="MAP GP noisy LogEI",
         colour="brown",
         marker="v",
     ),
-    "map-gibbon": _map("gibbon", "max-value entropy search (GIBBON)"),
-    "map-jes": _map("jes", "joint entropy search, 64 optima"),
-    "fb-ei": _fully_bayesian("ei", "EI"),
-    "fb-logei": _fully_bayesian("logei", "LogEI"),
-    "fb-mes": _fully_bayesian("mes", "GIBBON"),
-    "fb-jes": _fully_bayesian("jes", "JES"),
-    "fb-pes": _fully_bayesian("pes", "PES"),
+    **_on("fb", "fully_bayesian:FullyBayesian", "ei", "logei", "mes", "jes", "pes"),
     "optuna-tpe": Entry(
-        about="Optuna's tree-structured Parzen estimator",
-        make="optuna_samplers:OptunaMethod",
-        options=("tpe",),
-        label="Optuna TPE",
-        colour="sky",
-        marker="P",
+        make=_OPTUNA, options=("tpe",), label="Optuna TPE", colour="sky", marker="P"
     ),
     "optuna-gp": Entry(
-        about="Optuna's Gaussian process",
-        make="optuna_samplers:OptunaMethod",
-        options=("gp",),
-        label="Optuna GP",
-        colour="amber",
-        marker="X",
+        make=_OPTUNA, options=("gp",), label="Optuna GP", colour="amber", marker="X"
     ),
-    "hebo": Entry(
-        about="HEBO: Gaussian process on power-transformed results, MACE",
-        make="hebo:HeboMethod",
-        install=_HEBO,
-        label="HEBO",
-        colour="teal",
-    ),
+    "hebo": Entry(make="hebo:HeboMethod", install=_HEBO, label="HEBO", colour="teal"),
     "smac-bb": Entry(
-        about="SMAC's Gaussian process (BlackBoxFacade)",
         make="smac:SmacMethod",
         options=("bb",),
         install=_SMAC,
@@ -133,7 +74,6 @@ METHODS: dict[str, Entry] = {
         marker="h",
     ),
     "smac-hpo": Entry(
-        about="SMAC's random forest (HyperparameterOptimizationFacade)",
         make="smac:SmacMethod",
         options=("hpo",),
         install=_SMAC,

@@ -8,12 +8,8 @@ points that all methods share are told instead. One optimiser lives as long as t
 would, because some of SMAC's choices outlast a step: a forest is fitted once for eight proposals.
 Fitting is a part of asking and counts as search.
 
-In a pool the point nearest to what is asked for, of those not evaluated, is evaluated instead, as
-for Optuna's samplers, and that is what SMAC hears of. What it had asked for stays unanswered, which
-SMAC allows; its models are fitted to answers only.
-
-Recommendations are those of random search: `amortes.bench.methods.random_search` says why.
-Needs the extras `smac` (2.4 is the first that goes without a design) and `botorch`.
+In a pool what it had asked for stays unanswered, which SMAC allows; its models are fitted to
+answers only. Needs the extras `smac` (2.4 is the first that goes without a design) and `botorch`.
 """
 
 import contextlib

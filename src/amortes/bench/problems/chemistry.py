@@ -26,10 +26,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from amortes.bench.problems.botorch_functions import botorch_function, within
-from amortes.bench.problems.data import PACKAGE, PACKAGE_VERSION, verified
+from amortes.bench.problems.data import PACKAGE, PACKAGE_VERSION, Pool, verified
+from amortes.bench.problems.synthetic import botorch_function, within
 from amortes.bench.protocol import Kind, Problem
-from amortes.errors import DataError, FileError, needs_extra
+from amortes.errors import FileError, needs_extra
 
 PACKAGE_FOLDER = Path("opt_problems", "materials", "data")
 
@@ -70,7 +70,7 @@ SNAR_INPUTS = ("tau", "equiv_pldn", "conc_dfnb", "temperature")
 def make_chemistry(name: str) -> Problem:
     """The problem of this name, one of `NAMES`."""
     if name in TABLES:
-        return Experiments(name)
+        return Pool(name, *_experiments(name))
     return Penicillin(name) if name == "chem-penicillin" else SnAr(name)
 
 
@@ -110,25 +110,6 @@ class Penicillin(Problem):
         """Yields at X, `m x 7` in the unit cube: `m`."""
         value: Tensor = -self._function(within(self._function.bounds, X))[:, 0]
         return value
-
-
-class Experiments(Problem):
-    """A pool of experiments that were made."""
-
-    best: float
-    pool: Tensor
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.pool, self._y = _experiments(name)
-        self.d, self.best = self.pool.shape[1], float(self._y.max())
-
-    def value(self, X: Tensor) -> Tensor:
-        """Results of X, `m x d`, rows of the pool: `m`."""
-        distance, place = torch.cdist(X, self.pool).min(1)
-        if bool((distance > 1e-6).any()):
-            raise DataError(f"{self.name}: a point is not one of its pool: {X.tolist()}.")
-        return self._y[place]
 
 
 def _snar() -> Any:

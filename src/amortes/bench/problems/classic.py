@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from amortes.bench.problems.botorch_functions import botorch_function, sobol_points, within
+from amortes.bench.problems.synthetic import botorch_function, sobol_points, within
 from amortes.bench.protocol import Kind, Problem
 from amortes.random import hashed
 

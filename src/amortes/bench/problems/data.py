@@ -1,4 +1,4 @@
-"""Where the tables behind the LCBench and HPO-B problems are, and whether they are whole.
+"""Pools, and where the tables behind the LCBench and HPO-B problems are and whether they are whole.
 
 Looked for in this order; the first place that there is decides:
 
@@ -18,8 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from torch import Tensor
 
-from amortes.errors import FileError
+from amortes.bench.protocol import Problem
+from amortes.errors import DataError, FileError
 from amortes.files import sha256
 
 VARIABLE = "AMORTES_DATA"
@@ -82,6 +84,30 @@ def verified(path: Path, digest: str) -> Path:
             f"{_how_to_get()}"
         )
     return path
+
+
+class Pool(Problem):
+    """Points of which the values are known, `m x d` and `m`, and no others; without noise."""
+
+    best: float
+    pool: Tensor
+
+    def __init__(self, name: str, X: Tensor, y: Tensor) -> None:
+        self.name, self.pool, self._y = name, X, y
+        self.d, self.best = X.shape[1], float(y.max())
+        self._places = {_key(x): i for i, x in enumerate(X.numpy())}
+
+    def value(self, X: Tensor) -> Tensor:
+        """Values of X, `m x d`, rows of the pool: `m`."""
+        try:
+            return self._y[[self._places[_key(x)] for x in X.numpy()]]
+        except KeyError:
+            raise DataError(f"{self.name}: a point is not one of its pool: {X.tolist()}.") from None
+
+
+def _key(x: np.ndarray) -> bytes:
+    # Adding zero makes -0.0, which equals 0.0 but has other bytes, the same key.
+    return (x + 0.0).tobytes()
 
 
 def load_arrays(path: Path, names: list[str]) -> list[np.ndarray]:

@@ -24,7 +24,7 @@ References: the docstrings of BoTorch's classes.
 import torch
 from torch import Tensor
 
-from amortes.bench.problems.botorch_functions import botorch_function, sobol_points, within
+from amortes.bench.problems.synthetic import botorch_function, sobol_points, within
 from amortes.bench.protocol import Kind, Problem
 
 MAXIMUM, BORDER = 3.0, 10.0  # sharpness of the smooth maximum, and of penalties

@@ -14,9 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from amortes.bench.problems.data import Source, find_source, load_arrays
-from amortes.bench.protocol import Kind, Problem
-from amortes.errors import DataError
+from amortes.bench.problems.data import Pool, Source, find_source, load_arrays
+from amortes.bench.protocol import Kind
 
 TASKS: dict[str, tuple[str, ...]] = {  # OpenML data sets of each search space
     "5527": ("146064", "146065", "9914", "145804", "31", "10101"),
@@ -29,30 +28,10 @@ DIMENSIONS = {"5527": 8, "5891": 8, "7609": 9, "5965": 10, "5971": 16}
 NAMES = tuple(f"hpob-{space}-{task}" for space, tasks in TASKS.items() for task in tasks)
 
 
-class HPOB(Problem):
+def make_hpob(name: str) -> Pool:
     """A pool of evaluated configurations, by a name such as `hpob-5971-9970`."""
-
-    pool: Tensor
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        _, space, task = name.split("-")
-        self.pool, self._y = _pool(find_source(), space, task)
-        self.d = self.pool.shape[1]
-        self.best = float(self._y.max())
-        self._places = {_key(x): i for i, x in enumerate(self.pool.numpy())}
-
-    def value(self, X: Tensor) -> Tensor:
-        """Accuracies of X, `m x d`, rows of the pool: `m`."""
-        try:
-            return self._y[[self._places[_key(x)] for x in X.numpy()]]
-        except KeyError:
-            raise DataError(f"{self.name}: a point is not one of its pool: {X.tolist()}.") from None
-
-
-def _key(x: np.ndarray) -> bytes:
-    # Adding zero makes -0.0, which equals 0.0 but has other bytes, the same key.
-    return (x + 0.0).tobytes()
+    _, space, task = name.split("-")
+    return Pool(name, *_pool(find_source(), space, task))
 
 
 @functools.lru_cache(maxsize=8)
@@ -80,7 +59,7 @@ def read_table(source: Source, space: str, task: str) -> tuple[Any, Any]:
 KIND = Kind(
     family="hpob",
     names=NAMES,
-    make=HPOB,
+    make=make_hpob,
     iterations=50,
     seeds=tuple(range(5)),
     real=("hpob-5527-146064", "hpob-5891-9889", "hpob-7609-145854", "hpob-5971-10093"),

@@ -10,11 +10,15 @@ own domain, |x| <= 32.768, a random point has 1.32.
 """
 
 import re
+import warnings
+from typing import Any
 
+import torch
 from torch import Tensor
+from torch.quasirandom import SobolEngine
 
-from amortes.bench.problems.botorch_functions import botorch_function, within
 from amortes.bench.protocol import Kind, Problem
+from amortes.errors import needs_extra
 
 NOISE_SD = 0.316  # as in the paper
 # Dimension and highest value of the negated function. BoTorch gives some optima to six digits and
@@ -30,6 +34,32 @@ FUNCTIONS: dict[str, tuple[int, float]] = {
 }
 NEAR = 15.0
 NOISY = re.compile(r"(?P<base>[a-z0-9-]+?)-noise(?P<sd>\d+(\.\d+)?)")
+
+
+def botorch_function(name: str, d: int | None = None, **options: Any) -> Any:
+    """A new function of that class, in d dimensions if it can have several, in float64."""
+    with needs_extra("bench", f"{name} is a function of BoTorch"), warnings.catch_warnings():
+        # linear_operator scripts a function when it is imported.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import botorch.test_functions
+    maker = getattr(botorch.test_functions, name)
+    dim = {} if d is None else {"dim": d}
+    return maker(**dim, **options, dtype=torch.float64)
+
+
+def within(bounds: Tensor, X: Tensor) -> Tensor:
+    """Points X of the unit cube, `m x d`, in a box with the bounds `2 x d`: `m x d`."""
+    low, high = bounds
+    # Rounding may leave the bounds, which BoTorch refuses.
+    inside: Tensor = (low + (high - low) * X).clamp(low, high)
+    return inside
+
+
+def sobol_points(d: int, count: int = 4096) -> Tensor:
+    """Points spread over the unit cube, `count x d`, always the same."""
+    sobol: Any = SobolEngine  # untyped in torch
+    points: Tensor = sobol(d, scramble=True, seed=0).draw(count, dtype=torch.float64)
+    return points
 
 
 class Synthetic(Problem):

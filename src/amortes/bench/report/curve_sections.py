@@ -1,6 +1,7 @@
-"""Sections with curves of a group of problems, and of ours with different weights."""
+"""Sections with curves: of a group of problems, of ours with different weights, and of HPO-B."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -12,10 +13,10 @@ from amortes.bench.report.curves import (
     joined,
     overview,
     problem_curves,
-    titled,
+    task_curves,
 )
+from amortes.bench.report.load import CELL, FLOOR, RUN, common_rows, in_order
 from amortes.bench.report.names import (
-    ACQUISITIONS,
     METRICS,
     MODELS,
     facts,
@@ -24,14 +25,25 @@ from amortes.bench.report.names import (
     metric_of,
     order_methods,
     panel_label,
+    panel_of,
     parse_method,
 )
-from amortes.bench.report.parts import Drawing, Part, Section, Study, Table, section, text_of
-from amortes.bench.report.results import FLOOR
+from amortes.bench.report.parts import (
+    Drawing,
+    Part,
+    Section,
+    Study,
+    Table,
+    section,
+    spread,
+    text_of,
+)
 from amortes.bench.report.style import DASHED, LIGHT, Look, look
+from amortes.optimiser.text import counted
 
 CHECKPOINTS = (10, 25, 50, 100)
 VARIANTS = ("blue", "vermillion", "green", "amber", "purple")
+ALL_SPACES = "all spaces"
 
 
 def _group_section(name: str, group: str, title: str, reading: str) -> Section:
@@ -43,10 +55,10 @@ def _group_section(name: str, group: str, title: str, reading: str) -> Section:
         if curves.empty:
             yield "No runs."
             return
-        both = joined(curves, untraced(study.published))
+        both = joined(curves, study.published[~study.published["method"].str.contains("@")])
         if len(shown := overview(curves)):
             caption = "Our acquisitions beside what people use today."
-            yield Drawing(name, caption, draw_panels(titled(shown)), shown)
+            yield Drawing(name, caption, draw_panels(shown), shown)
         if len(in_grid(curves)):
             caption = "Each acquisition on our network (colour) and on Gaussian processes (fully "
             caption += "Bayesian grey, MAP brown)"
@@ -140,14 +152,9 @@ def _variants(name: str, title: str, what: str, curves: pd.DataFrame, plain: str
     def label(method: str) -> str:
         return f"{MODELS[parse_method(method).model]}, {parse_method(method).weights or plain}"
 
-    figure = _draw_lattice(curves.assign(column=known["acquisition"]), variant, label)
+    figure = draw_panels(curves.assign(column=known["acquisition"]), looks=variant, labels=label)
     yield Drawing(name, f"log10 inference regret; colours are {what}.", figure, curves)
     yield checkpoint_table(name, title, curves)
-
-
-def untraced(published: pd.DataFrame) -> pd.DataFrame:
-    """Published curves without those of the trace ablation."""
-    return published[~published["method"].str.contains("@")]
 
 
 def in_grid(curves: pd.DataFrame) -> pd.DataFrame:
@@ -169,24 +176,7 @@ def draw_grid(curves: pd.DataFrame) -> Figure:
     def plain(name: str) -> Look:
         return look(name) | {"marker": ""}  # a column has one acquisition
 
-    return _draw_lattice(curves[curves["column"].isin(run)], plain, label)
-
-
-def _draw_lattice(
-    curves: pd.DataFrame,
-    looks: Callable[[str], Look],
-    labels: Callable[[str], str],
-) -> Figure:
-    """Problems down and acquisitions across; if there is but one, as many as fit."""
-    columns = [name for name in ACQUISITIONS if name in set(curves["column"])]
-    cells = [
-        (f"{panel_label(str(panel))}\n{ACQUISITIONS[name]}", found[found["column"] == name])
-        for panel, found in curves.groupby("panel", sort=False)
-        for name in columns
-    ]
-    several = len(columns) > 1
-    across = len(columns) if several else 3
-    return draw_panels(cells, across=across, share=several, looks=looks, labels=labels)
+    return draw_panels(curves[curves["column"].isin(run)], looks=plain, labels=label)
 
 
 def checkpoint_table(name: str, title: str, curves: pd.DataFrame) -> Table:
@@ -204,3 +194,75 @@ def checkpoint_table(name: str, title: str, curves: pd.DataFrame) -> Table:
         rows.append(pd.DataFrame(cells))
     heading = f"{title}: {METRICS[metric]}, mean ± standard error after n observations"
     return Table(f"{name}-table", f"{heading}; bold is best", pd.concat(rows))
+
+
+def rank_curves(rows: pd.DataFrame, panel: str) -> pd.DataFrame:
+    """Average rank of each method after n observations, for the n that all cells have."""
+    scores = rows.pivot(index=[*CELL, "iteration"], columns="method", values="score").dropna()
+    ranks = scores[order_methods(rows["method"])].rank(axis=1, ascending=False)
+    ranks = ranks.melt(ignore_index=False, var_name="method", value_name="rank")
+    return task_curves(ranks.reset_index(), "rank", panel)
+
+
+def regret_curves(rows: pd.DataFrame, panel: str) -> tuple[pd.DataFrame, list[str]]:
+    """Regret as a share of what the initial points leave, averaged over tasks; tasks left out.
+
+    The unit of a task is the mean regret of all its runs at their first iteration. A task whose
+    initial points always contain the best one says nothing and is left out.
+    """
+    unit = rows.drop_duplicates(RUN).groupby("problem", sort=False)["regret"].mean()
+    units = rows["problem"].map(unit)
+    known = rows.assign(share=rows["regret"] / units)[units > 0]
+    return task_curves(known, "share", panel), list(unit.index[unit <= 0])
+
+
+@section(
+    "hpob",
+    "HPO-B",
+    "Lower is better everywhere: ranks among the methods of the figure (1 is best), and regret as "
+    "a share of what the initial points leave, averaged over tasks; bands, if there are at most "
+    f"{MOST_BANDS} methods, are one standard error over tasks.",
+)
+def hpob(study: Study) -> Iterator[Part]:
+    """Of each space, and of all of them together if there are several."""
+    problems = study.groups.get("hpob", [])
+    spaces: dict[str, list[str]] = {}
+    for problem in problems:
+        spaces.setdefault(panel_of(problem), []).append(problem)
+    if not spaces:
+        yield "No runs."
+        return
+    if len(spaces) > 1:
+        spaces[ALL_SPACES] = problems
+    found, shares, heads, notes = [], [], {}, []
+    for space, tasks in spaces.items():
+        rows, left_out = common_rows(study.results, tasks)
+        curves, known = regret_curves(rows, space)
+        found.append(rank_curves(rows, space))
+        shares.append(curves)
+        heads[space] = f"{panel_label(space)} ({counted(rows['problem'].nunique(), 'task')})"
+        if left_out:
+            names = ", ".join(map(label_of, left_out))
+            notes.append(f"{panel_label(space)}: left out, for too few runs: {names}.")
+        if known:
+            notes.append(
+                f"{panel_label(space)}: without regret, as the initial points already contain the "
+                f"best one: {', '.join(known)}."
+            )
+    draw = partial(draw_panels, looks=partial(look, apart=True))
+    ranks = pd.concat(found)
+    if len(shown := overview(ranks, "fb")):
+        caption = "Average rank after so many observations; other methods are ranked too, but not "
+        yield Drawing("hpob-ranks", f"{caption}drawn.", draw(shown, "average rank"), shown)
+    if len(shown := overview(pd.concat(shares), "fb")):
+        figure = draw(shown, "share of regret", log=True)
+        caption = "Regret as a share of the initial one (1: nothing gained), on a logarithmic axis "
+        yield Drawing("hpob-regret", f"{caption}cut at 0.001.", figure, shown)
+    ends = ranks.groupby(["panel", "method"], sort=False).tail(1)
+    ends = ends.sort_values("method", key=in_order, kind="stable")
+    ends = ends.assign(best=ends["mean"] == ends.groupby("panel")["mean"].transform("min"))
+    wide = spread(ends, ["method"], "panel", text_of(ends))
+    wide = wide.reindex(columns=["method", *heads], fill_value="").rename(columns=heads)
+    title = "Average rank after the last iteration (± standard error over tasks)"
+    yield Table("hpob-table", title, wide.assign(method=wide["method"].map(label_of)))
+    yield from notes

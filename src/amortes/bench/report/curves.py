@@ -1,10 +1,12 @@
 """Curves: the mean over seeds, or tasks, of what a method has reached after n observations.
 
-They are rows of `panel, method, iteration, mean, standard_error, samples`.
+They are rows of `panel, method, iteration, mean, standard_error, samples`. The published ones are
+those of Rakotoarison et al., "α-PFN: Fast Entropy Search via In-Context Learning" (ICML 2026).
 """
 
 import math
 from collections.abc import Callable, Sequence
+from importlib.resources import as_file, files
 from typing import Literal
 
 import pandas as pd
@@ -13,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from amortes.bench.report.names import (
+    ACQUISITIONS,
     METRICS,
     facts,
     label_of,
@@ -22,10 +25,7 @@ from amortes.bench.report.names import (
 )
 from amortes.bench.report.style import Look, legend, look, tidy
 
-NO_CURVES = pd.DataFrame(
-    {"panel": "", "method": "", "iteration": 0, "mean": 0.0, "standard_error": 0.0, "samples": 0.0},
-    index=[0],
-)[:0]
+SEEDS = 30  # behind each of the published curves
 START = 0.2
 """Axes of accuracies begin at the lowest curve at this share of the way: what happens before
 would leave no room for the differences that count."""
@@ -33,6 +33,21 @@ LOWEST = 1e-3
 """Logarithmic axes go no further: a mean of zero would have no place on them."""
 MOST_BANDS = 8
 """More methods in a panel are drawn without bands, which would hide the lines."""
+
+
+def load_published() -> pd.DataFrame:
+    """The curves of the paper, under the names of our results.
+
+    Means and standard errors over seeds, which we read off the coordinates of the vector figures in
+    plot_results/ of github.com/automl/AlphaPFN (branch icml2026): measurements of published
+    figures, not files of that repository. log10 inference regret to three decimals, accuracy in
+    per cent to two.
+
+    Methods are called `paper:jes` (the alpha-PFN), `paper:fb-jes` (its fully Bayesian GP) and
+    `paper:jes@uniform` (its trace ablation); why Ackley is `-near`, `problems.synthetic` says.
+    """
+    with as_file(files("amortes.bench") / "data" / "paper-curves.csv.gz") as path:
+        return pd.read_csv(path).assign(samples=float(SEEDS))
 
 
 def average(rows: pd.DataFrame, keys: Sequence[str], column: str) -> pd.DataFrame:
@@ -56,7 +71,8 @@ def task_curves(rows: pd.DataFrame, column: str, panel: str) -> pd.DataFrame:
     tasks = rows["problem"].nunique()
     if tasks > 1:
         rows, column = average(rows, ["method", "problem"], column), "mean"
-    found = average(rows, ["method"], column).assign(panel=panel)[list(NO_CURVES)]
+    found = average(rows, ["method"], column)
+    found.insert(0, "panel", panel)
     return found if tasks == 1 else found[found["samples"] == tasks]
 
 
@@ -74,51 +90,52 @@ def overview(curves: pd.DataFrame, *models: str) -> pd.DataFrame:
     return curves[known["is_ours"] | baseline]
 
 
-def titled(curves: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """The curves of each panel with its title."""
-    return [(panel_label(str(name)), found) for name, found in curves.groupby("panel", sort=False)]
-
-
 def draw_panels(
-    cells: Sequence[tuple[str, pd.DataFrame]],
+    curves: pd.DataFrame,
     ylabel: str = "",
     *,
-    across: int = 3,
-    share: bool = False,
     log: bool = False,
     looks: Callable[[str], Look] = look,
     labels: Callable[[str], str] = label_of,
 ) -> Figure:
-    """Axes row by row, each with a title and curves, and one legend.
+    """Axes with the curves of each panel, row by row, and one legend.
 
-    Without a label they show the metric of their problem. `share` is for rows of the same problem,
-    which have the same axes.
+    Without a label they show the metric of their problem. If the curves have a `column`, the
+    acquisition they belong to, panels are down and acquisitions across, unless there is but one.
     """
-    every = pd.concat([curves for _, curves in cells])
-    metric = metric_of(every["panel"].iloc[0])
+    columns = [name for name in ACQUISITIONS if name in set(curves.get("column", ()))]
+    cells = [
+        (f"{panel_label(str(panel))}\n{ACQUISITIONS[name]}", found[found["column"] == name])
+        if name
+        else (panel_label(str(panel)), found)
+        for panel, found in curves.groupby("panel", sort=False)
+        for name in columns or [""]
+    ]
+    metric = metric_of(curves["panel"].iloc[0])
     zoom = not ylabel and metric != "regret"
-    across = min(across, len(cells))
+    share = len(columns) > 1
+    across = min(len(columns) if share else 3, len(cells))
     down = math.ceil(len(cells) / across)
     shared: Literal["row", "none"] = "row" if share else "none"
     figure = Figure(figsize=(11.0, 2.8 * down + 0.8), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False, sharex=shared, sharey=shared)
     for i, ax in enumerate(axes.flat):
-        title, curves = cells[i] if i < len(cells) else ("", every[:0])
+        title, shown = cells[i] if i < len(cells) else ("", curves[:0])
         ax.set_visible(bool(title))
         ax.set_title(title)
         ax.set_ylabel((ylabel or METRICS[metric]) if i % across == 0 else "")
         ax.set_xlabel("observations" if i + across >= len(cells) else "")
         ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         tidy(ax)
-        _draw_curves(ax, curves, looks)
-        if log and len(curves):
-            _make_logarithmic(ax, curves["mean"])
-        if zoom and len(curves):
-            _zoom_in(ax, every[every["panel"].isin(curves["panel"])])
-    shown: dict[str, Look] = {}
-    for name in order_methods(every["method"]):
-        shown.setdefault(labels(name), looks(name))
-    legend(figure, shown)
+        _draw_curves(ax, shown, looks)
+        if log and len(shown):
+            _make_logarithmic(ax, shown["mean"])
+        if zoom and len(shown):
+            _zoom_in(ax, curves[curves["panel"].isin(shown["panel"])])
+    entries: dict[str, Look] = {}
+    for name in order_methods(curves["method"]):
+        entries.setdefault(labels(name), looks(name))
+    legend(figure, entries)
     return figure
 
 

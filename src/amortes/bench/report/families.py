@@ -18,9 +18,9 @@ import numpy as np
 import pandas as pd
 
 from amortes.bench.problems.registry import family_of
+from amortes.bench.report.load import RUN, Results, common_rows
 from amortes.bench.report.names import label_of, order_methods, parse_method
 from amortes.bench.report.parts import Part, Study, Table, section, spread, text_of
-from amortes.bench.report.results import RUN, Results, common_rows
 from amortes.optimiser.text import counted
 
 BUDGETS = (20, 40, 60, 100)

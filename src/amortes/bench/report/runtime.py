@@ -5,6 +5,7 @@ tasks, seeds and iterations that both have, since everything gets slower with mo
 recommendation is only needed for the protocol's regret and is not part of the total.
 """
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,6 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from amortes.bench.report.load import SECONDS, Results, in_order
 from amortes.bench.report.names import (
     label_of,
     panel_label,
@@ -20,9 +22,7 @@ from amortes.bench.report.names import (
     versus,
 )
 from amortes.bench.report.parts import Drawing, Part, Study, Table, section, spread
-from amortes.bench.report.results import SECONDS, Results, in_order
 from amortes.bench.report.style import LIGHT, look, tidy
-from amortes.bench.report.text import seconds, times
 
 STEP = ["problem", "seed", "iteration"]
 
@@ -84,7 +84,7 @@ def runtime(study: Study) -> Iterator[Part]:
     yield Drawing("runtime", caption, draw_runtime(found), found)
     ups = speed_ups(rows)
     if len(ups):
-        ups = ups.assign(problem=ups["panel"].map(panel_label), up=ups["factor"].map(times))
+        ups = ups.assign(problem=ups["panel"].map(panel_label), up=ups["factor"].map(seconds) + "×")
         pairs = [versus(*pair) for pair in zip(ups["ours"], ups["theirs"], strict=True)]
         title = "Speed-up: how many times faster ours suggests a point (fit + search)"
         wide = spread(ups.assign(pair=pairs), ["problem"], "pair", list(ups["up"]))
@@ -99,6 +99,12 @@ def runtime(study: Study) -> Iterator[Part]:
             "Runs used different numbers of threads, so times are not comparable between them: "
             f"{listed}."
         )
+
+
+def seconds(value: float) -> str:
+    """Seconds with two significant digits, without exponents."""
+    digits = max(0, 1 - math.floor(math.log10(value))) if value > 0 else 0
+    return f"{value:.{min(digits, 4)}f}"
 
 
 def draw_runtime(found: pd.DataFrame) -> Figure:

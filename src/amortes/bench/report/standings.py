@@ -34,8 +34,7 @@ from amortes.bench.report.names import (
     parse_method,
     same_acquisition,
 )
-from amortes.bench.report.parts import Part, Study, Table, records, section
-from amortes.bench.report.text import with_error
+from amortes.bench.report.parts import Part, Study, Table, records, section, with_error
 
 COMPARED = ("synthetic", "noise", "lcbench")
 HERE = ("fb", "map")

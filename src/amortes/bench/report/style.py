@@ -7,7 +7,6 @@ lines were measured here, dashed ones are published. Colours are after Okabe & I
 
 import io
 import re
-from pathlib import Path
 from typing import Any
 
 import markupsafe
@@ -18,7 +17,6 @@ from matplotlib.lines import Line2D
 
 from amortes.bench.methods.registry import METHODS
 from amortes.bench.report.names import parse_method
-from amortes.files import atomic_path, write_text
 
 COLOURS = {
     "ink": ("#212529", "#e4e7ea"),
@@ -128,15 +126,6 @@ def svg_text(figure: Figure) -> str:
         return re.sub(r"(\.\d\d)\d+", r"\1", match[0])
 
     return re.sub(r' (d|x|y)="[^"]*"', shorten, buffer.getvalue().decode())
-
-
-def save(figure: Figure, svg: str, folder: Path, name: str) -> list[Path]:
-    """Write PNG and SVG on white."""
-    paths = [folder / f"{name}.png", folder / f"{name}.svg"]
-    with atomic_path(paths[0]) as temporary:
-        figure.savefig(temporary, format="png", dpi=DPI)
-    write_text(paths[1], svg.replace("<svg ", '<svg style="background: white" ', 1))
-    return paths
 
 
 def inline_svg(svg: str, name: str, description: str) -> str:

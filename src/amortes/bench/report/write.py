@@ -1,28 +1,90 @@
-"""Write a report: the page, figures, their data, and tables."""
+"""Write a report: the page, figures, their data, and tables; what results hold and lack."""
 
 import base64
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import jinja2
 import markupsafe
+import pandas as pd
 
-from amortes.bench.report.coverage import coverage, missing, what_was_run
-from amortes.bench.report.curve_sections import accuracy, noise, real, regret, traces, weights
+from amortes.bench.report.curve_sections import accuracy, hpob, noise, real, regret, traces, weights
+from amortes.bench.report.curves import SEEDS
 from amortes.bench.report.families import families
-from amortes.bench.report.hpob import hpob
-from amortes.bench.report.names import label_of
-from amortes.bench.report.parts import Drawing, Part, Section, Study, Table
-from amortes.bench.report.published import SEEDS
-from amortes.bench.report.results import FLOOR
+from amortes.bench.report.load import FLOOR, Results
+from amortes.bench.report.names import GROUPS, label_of, panel_label
+from amortes.bench.report.parts import Drawing, Part, Section, Study, Table, section
 from amortes.bench.report.runtime import runtime
 from amortes.bench.report.standings import RULE, losses, standings, standings_section
-from amortes.bench.report.style import COLOURS, inline_svg, save
+from amortes.bench.report.style import COLOURS, inline_svg
 from amortes.errors import ConfigError
 from amortes.files import write_text
+from amortes.optimiser.text import counted
 
 PAGE = "index.html"
+
+
+@section(
+    "coverage",
+    "Coverage",
+    "A cell has the number of seeds and of observations at the end of a run, for HPO-B also the "
+    "number of tasks; an empty cell was not run.",
+)
+def coverage(study: Study) -> Iterator[Part]:
+    """What was run and what was not."""
+    rows = []
+    for panel, runs in study.results.runs.groupby("panel", sort=False):
+        row = {"problem": panel_label(str(panel))}
+        for method in study.results.methods:
+            found = runs[runs["method"] == method]
+            seeds = found["problem"].value_counts()
+            tasks = f"{len(seeds)} × " if runs["problem"].nunique() > 1 else ""
+            cell = f"{tasks}{_span(seeds)} × {_span(found['iteration'])}" if len(found) else ""
+            row[label_of(method)] = cell
+        rows.append(row)
+    yield Table("coverage", "Runs: (tasks ×) seeds × observations", pd.DataFrame(rows))
+    yield from missing(study.results)
+
+
+def _span(numbers: "pd.Series[int]") -> str:
+    """`3`, or `3-5` if they differ."""
+    low, high = numbers.min(), numbers.max()
+    return f"{low}-{high}" if low < high else str(low)
+
+
+def what_was_run(study: Study) -> str:
+    """One paragraph."""
+    results = study.results
+    seeds = results.runs.groupby(["problem", "method"]).size()
+    groups = [f"{len(found)} {GROUPS[name]}" for name, found in study.groups.items()]
+    each = f"{seeds.min()} to {seeds.max()} seeds"
+    if seeds.min() == seeds.max():
+        each = counted(seeds.min(), "seed")
+    versions, commits = (sorted(set(results.rows[c]) - {""}) for c in ("version", "commit"))
+    made = f" amortes {', '.join(versions)}" if versions else ""
+    if commits:
+        short = [commit[:10] + ("+" if commit.endswith("+") else "") for commit in commits]
+        made += f" (commit {', '.join(short)})"
+    return (
+        f"{len(results.runs):,} runs with {len(results.rows):,} recorded iterations: "
+        f"{counted(len(results.methods), 'method')} on "
+        f"{counted(len(results.problems), 'problem')} ({'; '.join(groups)}), {each} each."
+        + (f" Made with{made}." if made else "")
+    )
+
+
+def missing(results: Results) -> Iterator[str]:
+    """Sentences on what failed or is odd."""
+    yield from results.notes
+    for method, digests in results.weights.items():
+        if len(digests) > 1:
+            listed = ", ".join(digest or "not recorded" for digest in digests)
+            yield f"{method}: its runs were made with different weights ({listed})."
+    for line in results.failures:
+        yield f"Failed: {line}"
+
+
 IN_ORDER = (
     *(families, regret, accuracy, hpob, real, standings_section, runtime),
     *(noise, weights, traces, coverage),
@@ -35,11 +97,9 @@ def write_report(study: Study, folder: Path) -> list[Path]:
 
     index.html, figures/*.png and *.svg, data/*.csv (what figures show), tables/*.md.
     """
-    contents = {section: list(section.make(study)) for section in SECTIONS.values()}
-    parts = [part for found in contents.values() for part in found if not isinstance(part, str)]
-    page = folder / PAGE
-    write_text(page, render(study, contents))
-    return [page, *(path for part in parts for path in _write(part, folder))]
+    contents = {section: list(section.make(study)) for section in IN_ORDER}
+    write_text(folder / PAGE, render(study, contents))
+    return [folder / PAGE, *(path for parts in contents.values() for path in _write(parts, folder))]
 
 
 def write_section(study: Study, folder: Path, name: str) -> list[Path]:
@@ -50,19 +110,22 @@ def write_section(study: Study, folder: Path, name: str) -> list[Path]:
     if _empty(parts):
         notes = " ".join(map(str, parts))
         raise ConfigError(f"These results have nothing for the section {name!r}: {notes}")
-    return [path for part in parts if not isinstance(part, str) for path in _write(part, folder)]
+    return _write(parts, folder)
 
 
 def write_figure(study: Study, folder: Path, name: str) -> list[Path]:
     """Write one figure and its data."""
     names = []
-    for section in SECTIONS.values():
-        for part in section.make(study):
-            if isinstance(part, Drawing):
-                names.append(part.name)
-                if part.name == name:
-                    return _write(part, folder)
+    for part in (part for one in IN_ORDER for part in one.make(study)):
+        if isinstance(part, Drawing):
+            names.append(part.name)
+            if part.name == name:
+                return part.write(folder)
     raise ConfigError(f"These results have no figure {name!r}; they have {', '.join(names)}.")
+
+
+def _write(parts: Iterable[Part], folder: Path) -> list[Path]:
+    return [path for part in parts if not isinstance(part, str) for path in part.write(folder)]
 
 
 def render(study: Study, contents: Mapping[Section, Sequence[Part]]) -> str:
@@ -121,14 +184,3 @@ def _data_url(csv: str) -> str:
 def _strong(cell: str) -> markupsafe.Markup:
     bare = cell.removeprefix("**").removesuffix("**")
     return markupsafe.Markup("<strong>{}</strong>" if bare != cell else "{}").format(bare)
-
-
-def _write(part: Drawing | Table, folder: Path) -> list[Path]:
-    """Write the files of a figure or of a table."""
-    if isinstance(part, Table):
-        path = folder / "tables" / f"{part.name}.md"
-        write_text(path, part.markdown())
-        return [path]
-    data = folder / "data" / f"{part.name}.csv"
-    write_text(data, part.csv())
-    return [*save(part.figure, part.svg, folder / "figures", part.name), data]

@@ -15,33 +15,22 @@ outside it say nothing.
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from amortes.acquisition.units import LARGEST
-from amortes.integrations.optuna.structure import Distributions
 from amortes.integrations.optuna.translate import Translation
 from amortes.optimiser.space import Config
-from amortes.optimiser.trials import Ledger, Outcome
+from amortes.optimiser.trials import Ledger, outcome
 
 RECENT = datetime.timedelta(minutes=1)
 """A trial that began longer ago and has no parameters yet is not just being suggested."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Parameters chosen for a trial, which Optuna learns of one by one."""
-
-    distributions: dict[str, BaseDistribution] = field(default_factory=dict)
-    params: dict[str, Any] = field(default_factory=dict)
-
-    def add(self, distributions: Distributions, params: dict[str, Any]) -> None:
-        """Remember more parameters; those chosen before give way."""
-        self.params.update(params)
-        self.distributions.update({name: distributions[name] for name in params})
+Plan = dict[str, tuple[BaseDistribution, Any]]
+"""Parameters chosen for a trial, which Optuna learns of one by one: distributions and values."""
 
 
 def record(
@@ -55,10 +44,9 @@ def record(
             continue
         opened = ledger.open(config)
         if trial.state == TrialState.COMPLETE:
-            outcome = Outcome.of(trial.value, None, False, None, _violation(trial))
-            ledger.close(opened.number, outcome)
+            ledger.close(opened.number, outcome(trial.value, violation=_violation(trial)))
         elif trial.state == TrialState.FAIL or _is_refused(trial):
-            ledger.close(opened.number, Outcome.of(None, None, True, None))
+            ledger.close(opened.number, outcome(None, failed=True))
     return ledger
 
 
@@ -89,7 +77,8 @@ def known(translation: Translation, trial: FrozenTrial, plans: dict[int, Plan]) 
     params, distributions = trial.params, trial.distributions
     if not trial.state.is_finished() and trial.number in plans:
         plan = plans[trial.number]
-        params, distributions = plan.params | params, plan.distributions | distributions
+        params = {name: value for name, (_, value) in plan.items()} | params
+        distributions = {name: chosen for name, (chosen, _) in plan.items()} | distributions
     shared = translation.distributions.keys() & params.keys()
     if any(distributions[name] != translation.distributions[name] for name in shared):
         return None

@@ -20,7 +20,6 @@ from optuna.samplers import BaseSampler
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from amortes.device import on_cpu
 from amortes.errors import ConfigError, require_int
 from amortes.integrations.optuna.history import Plan, known, record, undecided
 from amortes.integrations.optuna.structure import Distributions, Structure
@@ -30,7 +29,7 @@ from amortes.optimiser.design import sample
 from amortes.optimiser.suggest import Suggester, check_acquisition
 from amortes.pretrained import AnyNetwork, as_network
 from amortes.random import generator, hashed
-from amortes.threads import lock_of
+from amortes.threads import lock_of, on_cpu
 
 MOST_IMAGINED = 8  # trials imagined at once: each takes as long as a suggestion
 
@@ -125,9 +124,10 @@ class AmortesSampler(BaseSampler):
         if param_distribution.single():
             return constant(param_distribution)
         with self._lock:
-            plan = self._plans_of(study).get(trial.number, Plan())
-            if plan.distributions.get(param_name) == param_distribution:
-                return plan.params[param_name]
+            plan = self._plans_of(study).get(trial.number, {})
+            chosen, value = plan.get(param_name, (None, None))
+            if chosen == param_distribution:
+                return value
             return self._branch(study, trial, param_name, param_distribution)
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
@@ -228,7 +228,8 @@ class AmortesSampler(BaseSampler):
             # A value outside its range, as `enqueue_trial` allows, is as good as none.
             given = known(translation, trial, {}) or {}
             params = translation.to_params(suggester.next(given))
-        plans.setdefault(trial.number, Plan()).add(structure.distributions, params)
+        plan = plans.setdefault(trial.number, {})
+        plan.update({n: (structure.distributions[n], value) for n, value in params.items()})
         return params
 
     def _draw(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:

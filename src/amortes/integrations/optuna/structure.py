@@ -14,20 +14,17 @@ from dataclasses import dataclass
 from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.trial import FrozenTrial
 
+from amortes.optimiser.conditions import Condition
+
 Distributions = Mapping[str, BaseDistribution]
 
 
 @dataclass(frozen=True)
-class Condition:
-    """A parameter is active if its parent is, at one of these values (as Optuna stores them)."""
-
-    parent: str
-    values: frozenset[float]
-
-
-@dataclass(frozen=True)
 class Structure:
-    """Parameters that vary, by name, parents first; and what the activity of some depends on."""
+    """Parameters that vary, by name, parents first; and what the activity of some depends on.
+
+    Values of conditions are as Optuna stores them.
+    """
 
     distributions: dict[str, BaseDistribution]
     conditions: dict[str, Condition]
@@ -85,7 +82,7 @@ class Structure:
                 continue
             repeated = len(have[parent]) - len(values) - len(set(seen[False]))
             if best is None or repeated > best[0]:
-                best = repeated, Condition(parent, values)
+                best = repeated, Condition(parent, tuple(sorted(values)))
         if best is None:
             return False
         self.distributions[name] = candidates[name]

@@ -20,12 +20,12 @@ from optuna.distributions import (
 )
 
 from amortes.errors import ConfigError
-from amortes.integrations.optuna.structure import Condition, Structure
-from amortes.optimiser import conditions
-from amortes.optimiser.choices import Categorical
-from amortes.optimiser.numeric import MAX_INTEGER, Float, Int
-from amortes.optimiser.parameter import Parameter
-from amortes.optimiser.space import Config, Space
+from amortes.integrations.optuna.structure import Structure
+from amortes.optimiser import Categorical, Float, Int, Space
+from amortes.optimiser.choices import Parameter
+from amortes.optimiser.conditions import Condition
+from amortes.optimiser.numeric import MAX_INTEGER
+from amortes.optimiser.space import Config
 
 OFF_GRID = 1e-6  # a value this many steps beside the grid is on it, but for rounding
 
@@ -38,7 +38,7 @@ class Translation:
         self.space = Space(
             {name: _parameter(d) for name, d in structure.distributions.items()},
             conditions={
-                name: conditions.Condition(condition.parent, tuple(self._stored(condition)))
+                name: Condition(condition.parent, tuple(self._stored(condition)))
                 for name, condition in structure.conditions.items()
             },
         )

@@ -8,9 +8,8 @@ from ray.tune.search import Searcher
 from amortes.errors import ConfigError, DataError, FileError, shown
 from amortes.files import AnyPath, read_json, write_json
 from amortes.integrations.ray.translate import Translation
+from amortes.optimiser import Optimizer, Space
 from amortes.optimiser.limits import warn
-from amortes.optimiser.optimizer import Optimizer
-from amortes.optimiser.space import Space
 from amortes.optimiser.suggest import check_acquisition
 from amortes.pretrained import AnyNetwork, as_network
 

@@ -20,10 +20,10 @@ from typing import Any, Self
 from ray.tune.search import sample
 
 from amortes.errors import ConfigError, DataError, shown
-from amortes.optimiser.choices import Categorical, Ordinal, identity
-from amortes.optimiser.numeric import Float, Int
-from amortes.optimiser.parameter import Parameter, is_plain
-from amortes.optimiser.space import Config, Space
+from amortes.optimiser import Categorical, Float, Int, Ordinal, Space
+from amortes.optimiser.choices import Parameter, identity
+from amortes.optimiser.plain import is_plain
+from amortes.optimiser.space import Config
 
 Path = tuple[str, ...]
 

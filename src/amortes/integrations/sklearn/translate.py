@@ -18,10 +18,9 @@ from typing import Any, Self
 import numpy as np
 
 from amortes.errors import ConfigError, shown
-from amortes.optimiser.choices import Categorical, Ordinal
-from amortes.optimiser.numeric import Float, Int
-from amortes.optimiser.parameter import Parameter
-from amortes.optimiser.space import Config, Space
+from amortes.optimiser import Categorical, Float, Int, Ordinal, Space
+from amortes.optimiser.choices import Parameter
+from amortes.optimiser.space import Config
 
 BRANCH = "param_distributions"  # the parameter that says which of several dicts a config is of
 

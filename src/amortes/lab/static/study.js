@@ -88,6 +88,7 @@ async function pair() {
   if (document.getElementById("pair").hidden) return; // there is only one
   const [charts, note] = ["pair-charts", "pair-note"].map((key) => document.getElementById(key));
   try {
+    study ??= await call("GET", api);
     const answer = await call("GET", `${api}/contour?${new URLSearchParams({ x, y })}`);
     [charts.hidden, note.hidden] = [false, true];
     drawContour(study, answer);
@@ -236,6 +237,7 @@ const CLICK = {
   },
   "open-correct": async (button) => {
     const number = Number(button.dataset.number);
+    study ??= await call("GET", api); // clicked before the first look
     const trial = study.trials[number];
     const dialog = document.getElementById("correct");
     const form = dialog.querySelector("form");

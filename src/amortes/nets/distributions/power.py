@@ -24,10 +24,12 @@ EDGE = 1e-9
 """How close to its bound, if it has one, a transformed value may come."""
 
 
-def power_transform(t: Tensor, power: float) -> Tensor:
-    """T(t), any shape."""
-    up = _box_cox(t.clamp_min(0.0), power)
-    return torch.where(t >= 0.0, up, -_box_cox((-t).clamp_min(0.0), 2.0 - power))
+def power_transform(t: Tensor, power: float | Tensor) -> Tensor:
+    """T(t), any shape; powers broadcast with t."""
+    power = torch.where(t >= 0.0, power, 2.0 - power)
+    none, log = power == 0.0, t.abs().log1p()
+    size = torch.expm1(power * log) / power.masked_fill(none, 1.0)
+    return t.sign() * torch.where(none, log, size)
 
 
 def inverse_power_transform(v: Tensor, power: float) -> Tensor:
@@ -36,17 +38,13 @@ def inverse_power_transform(v: Tensor, power: float) -> Tensor:
     return torch.where(v >= 0.0, up, -_inverse_box_cox((-v).clamp_min(0.0), 2.0 - power))
 
 
-def log_power_slope(t: Tensor, power: float) -> Tensor:
-    """log dT/dt."""
+def log_power_slope(t: Tensor, power: float | Tensor) -> Tensor:
+    """log dT/dt; powers broadcast with t."""
     return (power - 1.0) * t.sign() * t.abs().log1p()
 
 
-def _box_cox(t: Tensor, power: float) -> Tensor:
-    """((1 + t)^power - 1) / power for t >= 0."""
-    return t.log1p() if power == 0.0 else torch.expm1(power * t.log1p()) / power
-
-
 def _inverse_box_cox(v: Tensor, power: float) -> Tensor:
+    """The t >= 0 with ((1 + t)^power - 1) / power = v."""
     if power == 0.0:
         return torch.expm1(v.clamp_max(600.0))
     inside = (power * v).clamp_min(EDGE - 1.0)

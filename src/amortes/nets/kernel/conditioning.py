@@ -20,10 +20,12 @@ Shapes: b datasets, k particles, n observations (with pending ones), q queries, 
 import dataclasses
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from amortes import linalg
+from amortes.nets.kernel import numpy_kernels
 from amortes.nets.kernel.hyper_posterior import observed_covariance
 from amortes.nets.kernel.particles import Particles, thin
 from amortes.prior.gp import GPPrior
@@ -39,8 +41,9 @@ from amortes.prior.warp import log_slope
 # Variance of f relative to its prior variance below which a point counts as known: what rounding
 # makes of it. It must be below the noise of smooth data without any, which is found to be 5e-10.
 VARIANCE_FLOOR = 1e-11
-# Particles that are enough for a first impression: most of the weight is on a few.
-ROUGHLY = 8
+# Particles that are enough for a first impression, as most of the weight is on a few; fewer of
+# large datasets: no more than this many points in all.
+ROUGHLY, ROUGH_POINTS = 8, 1600
 # Lengths below this are this: nothing is that short where anything can be learned.
 SHORTEST = 0.02
 
@@ -106,12 +109,26 @@ class Conditioned:
         return self.y[:, None] - self.noise_variance[..., None] * a
 
     def rough_moments(self, Xq: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and sd of f at Xq, `b x q x d`, by a few particles together: `b x q` each."""
-        few = self.thinned(ROUGHLY)
-        at, weights = few.moments(Xq), few.weights[..., None]
-        mean = (weights * at.mean).sum(1)
-        square = (weights * (at.variance + at.mean.square())).sum(1)
-        return mean, (square - mean.square()).clamp_min(1e-12).sqrt()
+        """Mean and sd of f at Xq, `b x q x d`, by a few particles together: `b x q` each.
+
+        Without gradients, in NumPy: see `numpy_kernels`.
+        """
+        few = self.roughly()
+        hyper, U = few.particles.hyper, Xq.detach().numpy()[:, None]
+        if hyper.warp is not None:
+            U = numpy_kernels.Warp(hyper.warp.numpy()).values(numpy_kernels.log_odds(U))
+        r2 = numpy_kernels.square_distance(few.V.numpy(), U / hyper.lengthscale.numpy()[:, :, None])
+        rough = 0.0 if few.roughness is None else few.roughness.numpy()
+        K = numpy_kernels.correlation(self.prior.kernel, r2, rough)
+        K *= few.signal.numpy()
+        K += self.prior.mean.scale**2  # b x k x n x q
+        mean = self.prior.mean.loc + (few.coefficients.numpy()[..., None, :] @ K)[..., 0, :]
+        explained = np.square(few.whitener.numpy() @ K).sum(-2)
+        square = few.prior_variance.numpy()[..., None] - explained + np.square(mean)
+        weights = few.weights.numpy()[..., None]
+        average = (weights * mean).sum(1)
+        variance = (weights * square).sum(1) - np.square(average)
+        return torch.from_numpy(average), torch.from_numpy(np.sqrt(np.maximum(variance, 1e-12)))
 
     def covariance(self, at_q: Moments, at_r: Moments) -> Tensor:
         """Posterior covariance of f between q and r points: `b x k x q x r`."""
@@ -173,6 +190,10 @@ class Conditioned:
         if self.particles.log_weights.shape[1] <= count:
             return self
         return self.take(*thin(self.particles.log_weights, count))
+
+    def roughly(self) -> "Conditioned":
+        """The same with particles that are enough for a first impression."""
+        return self.thinned(min(ROUGHLY, max(2, ROUGH_POINTS // self.X.shape[1])))
 
     def take(self, index: Tensor, log_weights: Tensor) -> "Conditioned":
         """The same with particles `index`, `b x count`, and these weights."""
@@ -237,8 +258,7 @@ def condition(
         L = root
     else:
         L = linalg.cholesky(observed_covariance(prior, particles.hyper, everything[:, None]))
-    eye = torch.eye(L.shape[-1], dtype=L.dtype).expand_as(L)
-    whitener = torch.linalg.solve_triangular(L, eye, upper=False)
+    whitener = linalg.inverse_triangular(L)
     # The leading block of a Cholesky factor, and of its inverse, belongs to the leading points.
     observed = whitener[..., :n, :n]
     residual = (y - prior.mean.loc)[:, None, :, None]

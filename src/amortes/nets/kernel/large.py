@@ -25,11 +25,8 @@ MOST = 160
 LEAST_PARTICLES = 4
 
 
-def telling(y: Tensor) -> Tensor | None:
-    """Which of the results y, `b x n`, to infer hyperparameters from: `b x MOST`; None: all."""
-    n = y.shape[1]
-    if n <= MOST:
-        return None
+def telling(y: Tensor) -> Tensor:
+    """Which of more than `MOST` results y, `b x n`, to infer hyperparameters from: `b x MOST`."""
     best = y.topk(MOST // 2, dim=1).indices
     rest = torch.ones_like(y, dtype=torch.bool).scatter(1, best, False)
     others = rest.nonzero()[:, 1].reshape(len(y), -1)  # b x (n - best), in order

@@ -6,9 +6,10 @@ Damping follows the rise of a step as a share of the rise that was predicted (No
 Numerical Optimization, 2006, chapter 4).
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amortes.nets.kernel.hyper_posterior import HyperPosterior
 from amortes.nets.kernel.numpy_kernels import Array
@@ -23,6 +24,56 @@ GOOD, POOR = 0.6, 0.2
 FURTHEST = 5.0
 # Nats of log posterior or evidence below the best that are of no account.
 NEGLIGIBLE = 8.0
+# Coordinates of z by which two modes differ at least.
+APART = 0.5
+
+
+class Climbs(NamedTuple):
+    """The modes that s climbs have found for each of r datasets."""
+
+    posterior: HyperPosterior
+    mode: Array  # r x s x p
+    factor: Array  # r x s x p x p, Cholesky factors of the information there
+    value: Array  # r x s, the log posterior there
+    log_evidence: Array  # r, by Laplace's approximation at the best of them
+
+    @classmethod
+    def of(cls, posterior: HyperPosterior, starts: Array, steps: int) -> Self:
+        """From `starts`, `r x s x p`."""
+        r, s, p = starts.shape
+        each = posterior.rows(np.arange(r).repeat(s))
+        climbs = find_modes(each, starts.reshape(r * s, p), steps, rivals=s)
+        factor: Array = np.linalg.cholesky(climbs.information).astype(np.float64, copy=False)
+        volume = np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(-1)
+        log_evidence = (climbs.value - volume).reshape(r, s).max(-1)
+        mode, value = climbs.mode.reshape(r, s, p), climbs.value.reshape(r, s)
+        return cls(posterior, mode, factor.reshape(r, s, p, p), value, log_evidence)
+
+    def distinct(self) -> Array:
+        """The modes, best first: `r x s x p`.
+
+        Those of no account, or the same as a better one, are replaced by the best, at the end.
+        """
+        found = np.empty_like(self.mode)
+        for row, (mode, value) in enumerate(zip(self.mode, self.value, strict=True)):
+            best, *others = np.argsort(-value)
+            kept = [best]
+            for i in others:
+                apart = min(np.abs(mode[i] - mode[j]).max() for j in kept) > APART
+                if apart and value[i] > value[best] - NEGLIGIBLE:
+                    kept.append(i)
+            found[row] = mode[kept + [best] * (len(mode) - len(kept))]
+        return found
+
+    def rows(self, index: NDArray[np.intp]) -> "Climbs":
+        """Those of some rows."""
+        return Climbs(
+            self.posterior.rows(index),
+            self.mode[index],
+            self.factor[index],
+            self.value[index],
+            self.log_evidence[index],
+        )
 
 
 class Modes(NamedTuple):

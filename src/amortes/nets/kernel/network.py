@@ -1,7 +1,7 @@
 """The kernel network: a fully Bayesian Gaussian process that answers in milliseconds.
 
 encoder       learned: reads a dataset, proposes hyperparameters
-particles     hyperparameter posterior, of which `hyper_posterior` has the density
+inference     weighted hyperparameters, `particles`; `hyper_posterior` has their density
 large         the same for datasets of many points
 conditioning  exact posterior per particle
 improvement   how much better a query may be than the best point
@@ -25,13 +25,15 @@ from torch import Tensor, nn
 from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint, Network
 from amortes.nets.distributions import GaussianMixture
-from amortes.nets.kernel.conditioning import ROUGHLY, Conditioned, condition
+from amortes.nets.kernel.conditioning import Conditioned, condition
 from amortes.nets.kernel.encoder import Encoder, EncoderConfig, propose
 from amortes.nets.kernel.gains import Gains, given_hint
 from amortes.nets.kernel.improvement import Improvement
-from amortes.nets.kernel.large import telling, weighed_by_all
+from amortes.nets.kernel.inference import infer
+from amortes.nets.kernel.large import MOST, telling, weighed_by_all
 from amortes.nets.kernel.losses import inference_loss
-from amortes.nets.kernel.particles import ParticleConfig, infer
+from amortes.nets.kernel.numpy_kernels import Array
+from amortes.nets.kernel.particles import ParticleConfig
 from amortes.nets.kernel.representers import RepresenterConfig, ThompsonDraws, thompson_draws
 from amortes.prior.gp import GPPrior, Hyperparameters
 
@@ -60,6 +62,8 @@ class KernelState:
     """A conditioned dataset; what only the gains need is computed when first asked for."""
 
     conditioned: Conditioned
+    modes: Array | None = None  # of hyperparameters: where those of more data are looked for
+    few: Conditioned | None = None  # with particles that are enough for a first impression
     draws: ThompsonDraws | None = None
     gains: Gains | None = None  # without the particles that hardly matter
     incumbent: tuple[Tensor, Improvement] | None = None  # the last point improved upon
@@ -89,31 +93,43 @@ class KernelNetwork(Network[KernelState]):
         """Infer hyperparameter particles and factorise; see `Network.condition`."""
         if X.shape[1] == 0:
             raise DataError(f"X: needs an observation, but has shape {tuple(X.shape)}.")
-        return self.condition_likeliest(X, y[:, None], torch.zeros_like(y[:, None]), X_pending)[0]
+        return self._condition(X, y[:, None], torch.zeros_like(y[:, None]), X_pending)[0]
 
     def condition_likeliest(
-        self, X: Tensor, Y: Tensor, bonus: Tensor, X_pending: Tensor | None = None
+        self, X: Tensor, Y: Tensor, bonus: Tensor, earlier: KernelState | None = None
     ) -> tuple[KernelState, Tensor]:
         """See `Network.condition_likeliest`; the encoder reads the first of the alternatives."""
+        return self._condition(X, Y, bonus, None, earlier)
+
+    def _condition(
+        self,
+        X: Tensor,
+        Y: Tensor,
+        bonus: Tensor,
+        X_pending: Tensor | None,
+        earlier: KernelState | None = None,
+    ) -> tuple[KernelState, Tensor]:
         with _kept():
             X64, Y64 = _double(X), _double(Y)
             rows = torch.arange(len(X64))
-            part = telling(Y64[:, 0])
-            some_X, some_Y = X64, Y64
-            if part is not None:
+            part, some_X, some_Y = None, X64, Y64
+            if X64.shape[1] > MOST:
+                part = telling(Y64[:, 0])
                 some_X = X64[rows[:, None], part]
                 some_Y, bonus = (t[rows[:, None], :, part].mT for t in (Y64, bonus))
-            guess = None
-            if self.encoder is not None and some_X.shape[1] >= WORTH_ASKING:
+            modes, guess = None if earlier is None else earlier.modes, None
+            if modes is None and self.encoder is not None and some_X.shape[1] >= WORTH_ASKING:
                 guess = propose(self.encoder, self.prior, some_X, some_Y[:, 0])
-            particles, root, choice = infer(
-                self.prior, some_X, some_Y, bonus.double().sum(-1), self._config.particles, guess
+            bonus = bonus.double().sum(-1)
+            particles, root, choice, modes = infer(
+                self.prior, some_X, some_Y, bonus, self._config.particles, guess, modes
             )
             y64 = Y64[rows, choice]
             if part is not None:
                 particles, root = weighed_by_all(self.prior, particles, root, part, X64, y64)
             pending = None if X_pending is None else _double(X_pending)
-            return KernelState(condition(self.prior, particles, X64, y64, pending, root)), choice
+            conditioned = condition(self.prior, particles, X64, y64, pending, root)
+            return KernelState(conditioned, modes), choice
 
     def with_pending(self, state: KernelState, X_pending: Tensor | None) -> KernelState:
         """Keep the particles, which do not depend on pending points."""
@@ -121,7 +137,8 @@ class KernelNetwork(Network[KernelState]):
         with _kept():
             X = known.X[:, : known.num_observed].contiguous()
             pending = None if X_pending is None else _double(X_pending)
-            return KernelState(condition(self.prior, known.particles, X, known.y, pending))
+            conditioned = condition(self.prior, known.particles, X, known.y, pending)
+            return KernelState(conditioned, state.modes)
 
     def predict(self, state: KernelState, Xq: Tensor, hint: Hint | None = None) -> GaussianMixture:
         """Mixture of Gaussians over particles; see `Network.predict`."""
@@ -205,7 +222,9 @@ class KernelNetwork(Network[KernelState]):
     @torch.no_grad()
     def rough_moments(self, state: KernelState, Xq: Tensor) -> tuple[Tensor, Tensor]:
         """By a few particles, in a tenth of the time of `latent`; see `Network.rough_moments`."""
-        few = state.conditioned.thinned(ROUGHLY)
+        if state.few is None:
+            state.few = state.conditioned.roughly()
+        few = state.few
         size = max(1, CHUNK // few.coefficients.numel())
         parts = [few.rough_moments(part) for part in torch.split(Xq, size, dim=1)]
         mean, sd = (torch.cat(each, dim=1) for each in zip(*parts, strict=True))

@@ -15,9 +15,8 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from amortes.optimiser.choices import Choices, identity
+from amortes.optimiser.choices import Choices, Parameter, identity
 from amortes.optimiser.numeric import Int, Numeric
-from amortes.optimiser.parameter import Parameter
 from amortes.optimiser.plots.picture import label, labels
 
 GRID = 80

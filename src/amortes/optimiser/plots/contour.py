@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Patch
 from matplotlib.ticker import (
     Formatter,
     LogFormatterSciNotation,
@@ -17,8 +16,7 @@ from matplotlib.ticker import (
 )
 
 from amortes.optimiser.plots.axis import ParameterAxis, cell_edges
-from amortes.optimiser.plots.picture import Picture
-from amortes.optimiser.plots.style import STYLES, dress, hatched
+from amortes.optimiser.plots.picture import STYLES, Picture, dress
 from amortes.optimiser.plots.values import ValueScale
 from amortes.optimiser.plots.view import LEVEL, View
 from amortes.optimiser.space import Config
@@ -27,6 +25,7 @@ GRID, FINE = 48, 80
 """Values along a continuous axis; if the other has only a few values."""
 WIDTH = 4.4
 BANDS = 16
+MARKERS = {"failed": "X", "infeasible": "P"}
 EXTEND = {
     (False, False): "neither",
     (True, False): "min",
@@ -54,7 +53,6 @@ def draw_contour(view: View, x: str, y: str) -> Picture:
     if view.scale.beyond:  # far off they are as wide as the worst results are bad
         width = np.minimum(width, view.scale.limits[1] - view.scale.limits[0])
     widths = ValueScale.of(width.ravel().tolist(), maximise=False)
-    legend: list[Artist] = []
     panels = (
         ("median", middle, view.scale, "viridis" if view.maximise else "viridis_r"),
         (f"width of the {LEVEL:.0%} interval", high - low, widths, "cividis"),
@@ -69,18 +67,17 @@ def draw_contour(view: View, x: str, y: str) -> Picture:
         bar.minorformatter = NullFormatter()
         ax.set_title(title, loc="left", fontsize="medium")
         if not allowed.all():
-            forbidden = (*where, ~allowed) if smooth else _as_cells(*where, ~allowed)
-            shade = ax.contourf(*forbidden, [0.5, 1.5], colors="none", hatches=["////"])
+            cells = (*where, ~allowed) if smooth else _as_cells(*where, ~allowed)
+            shade = ax.contourf(*cells, [0.5, 1.5], colors="none", hatches=["////"])
             shade.set(edgecolor=HATCHES, linewidth=0.0)
-            legend.append(hatched(HATCHES, label="violates a constraint"))
-        if unused.any():
-            frame = Rectangle((0, 0), 1, 1, facecolor="none", edgecolor=view.style.text, lw=0.6)
-            frame.set_label("unused")
-            legend.append(frame)
-        legend += _marks(ax, view, *axes)
+        _mark_trials(ax, view, *axes)
         axes[0].apply(ax, width=WIDTH - 0.8)
         axes[1].apply(ax, width=WIDTH, vertical=True)
-    picture.legend_above(legend)
+    forbidden = Patch(facecolor="none", edgecolor=HATCHES, hatch="////", lw=0.0)
+    forbidden.set_label("violates a constraint")
+    empty = Patch(facecolor="none", edgecolor=view.style.text, lw=0.6, label="unused")
+    shades = ((forbidden, not allowed.all()), (empty, unused.any()))
+    picture.legend_above(*(patch for patch, there in shades if there))
     return picture
 
 
@@ -148,7 +145,7 @@ def _bar_ticks(scale: ValueScale) -> dict[str, Any]:
     return {"ticks": LogLocator(subs=(1, 2, 5) if few else (1,), numticks=8), "format": written}
 
 
-def _marks(ax: Axes, view: View, x: ParameterAxis, y: ParameterAxis) -> list[Artist]:
+def _mark_trials(ax: Axes, view: View, x: ParameterAxis, y: ParameterAxis) -> None:
     """The trials and the recommended config."""
     style, scale = view.style, view.scale
     near, far = list[Config](), list[Config]()
@@ -158,22 +155,22 @@ def _marks(ax: Axes, view: View, x: ParameterAxis, y: ParameterAxis) -> list[Art
     kinds = [
         ("result", near, white, "o", 16),
         (beyond, far, white, "v" if view.maximise else "^", 26),
-        ("failed", [t.config for t in view.failed], style.failed, "X", 34),
-        ("infeasible", [t.config for t in view.infeasible], style.infeasible, "P", 34),
+        *(
+            (name, [t.config for t in some], getattr(style, name), MARKERS[name], 34)
+            for name, some in view.without_value.items()
+        ),
         ("recommended", [view.centre], style.recommended, "*", 190),
     ]
-    return [
-        ax.scatter(
-            [x.place_in(config) for config in configs],
-            [y.place_in(config) for config in configs],
-            s=size,
-            color=colour,
-            marker=marker,
-            label=name,
-            zorder=3 + (name == "recommended"),
-            edgecolor=white if name == "recommended" else "#222222",
-            lw=0.8,
-        )
-        for name, configs, colour, marker, size in kinds
-        if configs
-    ]
+    for name, configs, colour, marker, size in kinds:
+        if configs:
+            ax.scatter(
+                [x.place_in(config) for config in configs],
+                [y.place_in(config) for config in configs],
+                s=size,
+                color=colour,
+                marker=marker,
+                label=name,
+                zorder=3 + (name == "recommended"),
+                edgecolor=white if name == "recommended" else "#222222",
+                lw=0.8,
+            )

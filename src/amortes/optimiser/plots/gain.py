@@ -12,8 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from amortes.errors import DataError
 from amortes.optimiser.explanation import Explanation
-from amortes.optimiser.plots.picture import Picture
-from amortes.optimiser.plots.style import Style, dress
+from amortes.optimiser.plots.picture import Picture, Style, dress
 from amortes.optimiser.plots.values import ValueScale
 
 SMALLEST = 1e-9
@@ -42,8 +41,7 @@ def draw_gain(explanations: Sequence[Explanation], style: Style) -> Picture:
     below.set_xlim(-0.5, max(e.trial.number for e in known if e.trial) + 0.5)
     below.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=10))
     above.set_title("expected of each trial when it was asked for", loc="left", fontsize="medium")
-    legend = [*above.get_legend_handles_labels()[0], *below.get_legend_handles_labels()[0]]
-    picture.legend_above(legend)
+    picture.legend_above()
     picture.align_ylabels()
     return picture
 

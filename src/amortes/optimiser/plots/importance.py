@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from amortes.optimiser.plots.picture import Picture, labels
-from amortes.optimiser.plots.style import Style, dress
+from amortes.optimiser.plots.picture import Picture, Style, dress, labels
 
 MOST = 30
 """Parameters that are shown, the most important ones."""

@@ -4,19 +4,15 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib import colormaps
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Colormap, ListedColormap
-from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
-from amortes.optimiser.choices import Choices
-from amortes.optimiser.parameter import Parameter
+from amortes.optimiser.choices import Choices, Parameter
 from amortes.optimiser.plots.axis import ParameterAxis
-from amortes.optimiser.plots.picture import Picture, labels
-from amortes.optimiser.plots.style import STYLES, dress
+from amortes.optimiser.plots.picture import STYLES, Picture, dress, labels
 from amortes.optimiser.plots.view import View
 from amortes.optimiser.trials import Trial
 
@@ -34,7 +30,6 @@ def draw_parallel(view: View, names: Sequence[str]) -> Picture:
     ax = picture.subplots()
     dress(ax, view.style, grid=None)
     axes = [every_choice(name, view.space.free[name]) for name in names]
-    legend: list[Artist] = []
     scale = view.scale
     colours = ScalarMappable(scale.norm(), _colours(view))
     order = np.argsort(view.values if view.maximise else -np.asarray(view.values))
@@ -44,23 +39,19 @@ def draw_parallel(view: View, names: Sequence[str]) -> Picture:
     lines.set_alpha(0.6)
     if ordered:
         best = _lines(ax, axes, ordered[-1:], colors=view.style.recommended, lw=2.6, zorder=4)
+        best.set(label="best result")
         best.set_path_effects([withStroke(linewidth=4.2, foreground=view.style.background)])
-        legend.append(Line2D([], [], color=view.style.recommended, lw=2.6, label="best result"))
-    for trials, colour, name in (
-        (view.failed, view.style.failed, "failed"),
-        (view.infeasible, view.style.infeasible, "infeasible"),
-    ):
-        if trials:
-            _lines(ax, axes, trials, colors=colour, lw=0.9, ls="--", zorder=3)
-            legend.append(Line2D([], [], color=colour, lw=0.9, ls="--", label=name))
+    for name, trials in view.without_value.items():
+        look = {"lw": 0.9, "ls": "--", "zorder": 3, "label": name}
+        _lines(ax, axes, trials, colors=getattr(view.style, name), **look)
     if scale.beyond:
         note = scale.note.replace("axis", "colours")
         worst = colours.cmap(0.0 if view.maximise else 1.0)
-        legend.append(Line2D([], [], color=worst, label=note))
+        ax.plot([], [], color=worst, label=note)
     _label_axes(ax, axes, view)
     bar = picture.colour_bar(colours, ax, pad=0.01, fraction=0.05)
     bar.set_label("value", color=view.style.text)
-    picture.legend_above(legend)
+    picture.legend_above()
     return picture
 
 

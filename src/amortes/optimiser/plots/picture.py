@@ -1,23 +1,76 @@
-"""A figure that notebooks show, with its legend above the axes."""
+"""A figure that notebooks show, with its legend above the axes; its colours, light and dark.
+
+Colours are told apart with any colour vision, after Okabe & Ito (Color Universal Design, 2008);
+markers differ, too.
+"""
 
 import io
 import itertools
 import re
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colorbar import Colorbar
 from matplotlib.figure import Figure
 
-from amortes.optimiser.plots.style import Style
+from amortes.errors import ConfigError
 from amortes.optimiser.text import printable
 
 LETTERS = 14.0
 """Letters of a legend in an inch."""
 LINE = 0.19
 """Inches of a line of a legend."""
+StyleName = Literal["light", "dark"]
+
+
+@dataclass(frozen=True)
+class Style:
+    """The colours of one kind of figure."""
+
+    background: str
+    text: str
+    faint: str
+    """Of grids and of what is not allowed."""
+    result: str
+    model: str
+    """Of what the model expects, and of the best so far."""
+    failed: str
+    infeasible: str
+    recommended: str
+
+
+STYLES = {
+    "light": Style(
+        background="#ffffff",
+        text="#222222",
+        faint="#d9d9d9",
+        result="#666666",
+        model="#0072B2",
+        failed="#D55E00",
+        infeasible="#AA4499",
+        recommended="#009E73",
+    ),
+    "dark": Style(
+        background="#15181d",
+        text="#e8e8e8",
+        faint="#3b4149",
+        result="#a9b0b8",
+        model="#56B4E9",
+        failed="#F0803C",
+        infeasible="#E08CCB",
+        recommended="#2FD3A0",
+    ),
+}
+
+
+def style_of(name: Any) -> Style:
+    """The style of this name, or a `ConfigError`."""
+    if not isinstance(name, str) or name not in STYLES:
+        raise ConfigError(f"style: must be one of {', '.join(STYLES)}, not {name!r}.")
+    return STYLES[name]
 
 
 class Picture(Figure):
@@ -27,13 +80,17 @@ class Picture(Figure):
         super().__init__(figsize=(width, height), layout="constrained", facecolor=style.background)
         self.style = style
 
-    def legend_above(self, handles: Sequence[Artist]) -> None:
-        """A legend above all axes, where it covers nothing; the first of equal labels.
+    def legend_above(self, *more: Artist, without: str = "") -> None:
+        """A legend above all axes, where it covers nothing, of all that has a label, and `more`.
 
-        It is read line by line, and the figure is made higher for all lines but the first.
+        The first of equal labels counts. It is read line by line, and the figure is made higher for
+        all lines but the first.
         """
-        by_label = {str(handle.get_label()): handle for handle in reversed(handles)}
-        chosen = [handle for handle in dict.fromkeys(handles) if handle in by_label.values()]
+        handles = [*(h for ax in self.axes for h in ax.get_legend_handles_labels()[0]), *more]
+        first: dict[str, Artist] = {}
+        for handle in handles:
+            first.setdefault(str(handle.get_label()), handle)
+        chosen = [handle for label, handle in first.items() if label != without]
         if not chosen:
             return
         widths = [len(str(handle.get_label())) + 7 for handle in chosen]
@@ -60,6 +117,24 @@ class Picture(Figure):
         out = io.BytesIO()
         self.savefig(out, format="png", dpi=110)
         return out.getvalue()
+
+
+def dress(ax: Axes, style: Style, *, grid: Literal["both", "x", "y"] | None = "both") -> None:
+    """Give axes their colours; ticks that are made later have them, too."""
+    ax.set_facecolor(style.background)
+    ax.tick_params(which="both", colors=style.text, labelsize="small")
+    for side, spine in ax.spines.items():
+        spine.set_color(style.text)
+        spine.set_linewidth(0.7)
+        spine.set_visible(side in ("left", "bottom"))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.label.set_color(style.text)
+        axis.get_offset_text().set_color(style.text)
+    for title in (ax.title, ax._left_title, ax._right_title):  # type: ignore[attr-defined]
+        title.set_color(style.text)
+    ax.set_axisbelow(True)
+    if grid is not None:
+        ax.grid(True, axis=grid, color=style.faint, lw=0.6, alpha=0.7)
 
 
 def _columns(widths: Sequence[int], room: float) -> int:

@@ -6,14 +6,12 @@ Matplotlib is imported when the first one is drawn: it takes as long as everythi
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from amortes.device import on_cpu
 from amortes.errors import DataError, require_int, shown
-from amortes.threads import single_thread
+from amortes.threads import on_cpu
 
 if TYPE_CHECKING:
     from amortes.optimiser.insight import Insight
-    from amortes.optimiser.plots.picture import Picture
-    from amortes.optimiser.plots.style import StyleName
+    from amortes.optimiser.plots.picture import Picture, StyleName
     from amortes.optimiser.plots.view import View
 
 
@@ -32,15 +30,13 @@ class Plots:
         return f"Plots of a run: call it for one page, or one of its methods {kinds}"
 
     @on_cpu()
-    @single_thread()
     def __call__(self, *, style: "StyleName" = "light") -> "Picture":
         """Draw one page: values by trial, and the prediction along each parameter."""
-        from amortes.optimiser.plots.page import draw_page
+        from amortes.optimiser.plots.slices import draw_page
 
         return draw_page(self._view(style, model=None))
 
     @on_cpu()
-    @single_thread()
     def convergence(self, *, style: "StyleName" = "light") -> "Picture":
         """Draw values by trial, the best so far, and the prediction for the recommended config."""
         from amortes.optimiser.plots.convergence import draw_convergence
@@ -48,7 +44,6 @@ class Plots:
         return draw_convergence(self._view(style, model=None))
 
     @on_cpu()
-    @single_thread()
     def slices(self, *names: str, style: "StyleName" = "light") -> "Picture":
         """Draw the prediction along the named parameters, or all, through the recommended config.
 
@@ -60,7 +55,6 @@ class Plots:
         return draw_slices(view, self._known(names, view.names, view.space.free))
 
     @on_cpu()
-    @single_thread()
     def contour(self, x: str, y: str, *, style: "StyleName" = "light") -> "Picture":
         """Draw the prediction over two parameters, and its uncertainty."""
         from amortes.optimiser.plots.contour import draw_contour
@@ -75,7 +69,7 @@ class Plots:
     def importance(self, *, style: "StyleName" = "light") -> "Picture":
         """Draw how much each parameter matters; see `Optimizer.importance`."""
         from amortes.optimiser.plots.importance import draw_importance
-        from amortes.optimiser.plots.style import style_of
+        from amortes.optimiser.plots.picture import style_of
 
         return draw_importance(self._optimizer.importance(), style_of(style))
 
@@ -98,7 +92,7 @@ class Plots:
         are drawn.
         """
         from amortes.optimiser.plots.gain import draw_gain
-        from amortes.optimiser.plots.style import style_of
+        from amortes.optimiser.plots.picture import style_of
 
         chosen, most = style_of(style), require_int("most", most, 1)
         trials = [trial for trial in self._optimizer.trials if trial.status != "withdrawn"]
@@ -110,7 +104,7 @@ class Plots:
 
     def _view(self, style: "StyleName", *, model: bool | None) -> "View":
         """The run as it is now; with a model if it is needed (True), or there is one (None)."""
-        from amortes.optimiser.plots.style import style_of
+        from amortes.optimiser.plots.picture import style_of
         from amortes.optimiser.plots.view import View
 
         colours = style_of(style)

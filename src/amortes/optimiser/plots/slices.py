@@ -1,4 +1,7 @@
-"""What the model expects along each parameter, the others held at the recommended config."""
+"""What the model expects along each parameter, the others held at the recommended config.
+
+On a page of its own, or below the values by trial.
+"""
 
 import math
 from collections.abc import Sequence
@@ -6,20 +9,20 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec
 
 from amortes.optimiser.plots.axis import ParameterAxis, cell_edges
-from amortes.optimiser.plots.marks import mark_failures
-from amortes.optimiser.plots.picture import Picture
-from amortes.optimiser.plots.style import dress, hatched
-from amortes.optimiser.plots.view import LEVEL, View
+from amortes.optimiser.plots.convergence import add_convergence, draw_convergence
+from amortes.optimiser.plots.picture import Picture, dress
+from amortes.optimiser.plots.view import LEVEL, View, mark_failures
 
 COLUMNS = 4
 WIDTH, HEIGHT = 2.75, 2.6
 """Inches of a panel."""
+PAGE, TOP = 11.0, 3.2
+"""Inches of a page, and of the values by trial on it."""
 FAINTEST = 0.12
 """Opacity of results far from the slice."""
 
@@ -34,7 +37,24 @@ def draw_slices(view: View, names: Sequence[str]) -> Picture:
     heights = row_heights(axes, width / columns)
     picture = Picture(width, 0.5 + sum(heights), view.style)
     grid = picture.add_gridspec(rows, columns, height_ratios=heights)
-    picture.legend_above(add_slices(picture, grid, view, axes, width / columns))
+    add_slices(picture, grid, view, axes, width / columns)
+    picture.legend_above()
+    return picture
+
+
+def draw_page(view: View) -> Picture:
+    """The figure; without a model, only the values."""
+    if view.fitted is None:
+        return draw_convergence(view, PAGE, TOP)
+    axes = [view.axis(name) for name in view.names]
+    columns, rows = shape(len(axes))
+    heights = row_heights(axes, PAGE / columns)
+    picture = Picture(PAGE, 0.6 + TOP + sum(heights), view.style)
+    outer = picture.add_gridspec(2, 1, height_ratios=[TOP, sum(heights)])
+    add_convergence(picture.add_subplot(outer[0]), view)
+    inner = outer[1].subgridspec(rows, columns, height_ratios=heights)
+    add_slices(picture, inner, view, axes, PAGE / columns)
+    picture.legend_above(without="result")  # slices say more
     return picture
 
 
@@ -53,17 +73,17 @@ def shape(count: int) -> tuple[int, int]:
 
 def add_slices(
     picture: Picture, grid: Grid, view: View, axes: Sequence[ParameterAxis], width: float
-) -> list[Artist]:
-    """Draw a panel of `width` inches for each parameter; what belongs into the legend."""
+) -> None:
+    """Draw a panel of `width` inches for each parameter."""
     drawn = [_predicted(view, axis) for axis in axes]
     scale = view.scale
     for _, (low, middle, high), _ in drawn:
         scale = scale.including(low, middle, high)
-    columns, legend, first = shape(len(axes))[0], list[Artist](), None
+    columns, first = shape(len(axes))[0], None
     for i, (axis, (values, band, allowed)) in enumerate(zip(axes, drawn, strict=True)):
         ax = picture.add_subplot(grid[i // columns, i % columns], sharey=first)
         dress(ax, view.style)
-        legend += _panel(ax, view, axis, values, band, allowed)
+        _panel(ax, view, axis, values, band, allowed)
         axis.apply(ax, width=width)
         if i % columns == 0:
             ax.set_ylabel("value")
@@ -72,7 +92,6 @@ def add_slices(
         first = first or ax
     if first is not None:
         scale.apply(first)
-    return legend
 
 
 def _predicted(view: View, axis: ParameterAxis) -> tuple[list[Any], Any, np.ndarray]:
@@ -86,60 +105,50 @@ def _predicted(view: View, axis: ParameterAxis) -> tuple[list[Any], Any, np.ndar
 
 def _panel(
     ax: Axes, view: View, axis: ParameterAxis, values: list[Any], band: Any, allowed: np.ndarray
-) -> list[Artist]:
-    style, legend = view.style, list[Artist]()
+) -> None:
     low, middle, high = band
     x = np.array([axis.place(value) for value in values], dtype=np.float64)
-    interval = f"{LEVEL:.0%} interval"
+    colour, interval = view.style.model, f"{LEVEL:.0%} interval"
     if axis.continuous:
-        legend.append(
-            ax.fill_between(x, low, high, color=style.model, alpha=0.22, lw=0, label=interval)
-        )
-        legend += ax.plot(x, middle, color=style.model, lw=1.6, label="median")
+        ax.fill_between(x, low, high, color=colour, alpha=0.22, lw=0, label=interval)
+        ax.plot(x, middle, color=colour, lw=1.6, label="median")
     else:
-        legend.append(ax.vlines(x, low, high, color=style.model, alpha=0.45, lw=3, label=interval))
-        legend.append(ax.scatter(x, middle, color=style.model, s=20, zorder=3, label="median"))
-    if shaded := _not_allowed(ax, view, x, allowed):
-        legend.append(shaded)
-    legend += _results(ax, view, axis)
-    place = axis.place_in(view.centre)
-    line = ax.axvline(place, color=style.recommended, lw=1.2, ls="--", label="recommended config")
-    return [*legend, line]
+        ax.vlines(x, low, high, color=colour, alpha=0.45, lw=3, label=interval)
+        ax.scatter(x, middle, color=colour, s=20, zorder=3, label="median")
+    _hatch(ax, view, x, allowed)
+    _results(ax, view, axis)
+    place, colour = axis.place_in(view.centre), view.style.recommended
+    ax.axvline(place, color=colour, lw=1.2, ls="--", label="recommended config")
 
 
-def _results(ax: Axes, view: View, axis: ParameterAxis) -> list[Artist]:
+def _results(ax: Axes, view: View, axis: ParameterAxis) -> None:
     """The results, fainter the further they are from the slice, and what has none."""
-    style, scale, legend = view.style, view.scale, list[Artist]()
+    scale, colour = view.scale, view.style.result
     near = FAINTEST + (0.85 - FAINTEST) * view.nearness(axis.name)
     shown = scale.shown(view.values)
     places = np.array([axis.place_in(trial.config) for trial in view.done])
     if shown.any():
-        colours = [to_rgba(style.result, opacity) for opacity in near[shown]]
+        colours = [to_rgba(colour, opacity) for opacity in near[shown]]
         ax.scatter(places[shown], np.array(view.values)[shown], s=11, color=colours, zorder=2)
-        legend.append(
-            ax.scatter([], [], s=11, color=style.result, label="result (faint: far from the slice)")
-        )
+        ax.scatter([], [], s=11, color=colour, label="result (faint: far from the slice)")
     if scale.beyond:
-        look = {"s": 16, "color": style.result, "label": scale.note}
-        legend.append(scale.mark_beyond(ax, places[~shown], **look))
-    return legend + mark_failures(ax, view, lambda trial: axis.place_in(trial.config))
+        scale.mark_beyond(ax, places[~shown], s=16, color=colour, label=scale.note)
+    mark_failures(ax, view, lambda trial: axis.place_in(trial.config))
 
 
-def _not_allowed(ax: Axes, view: View, x: np.ndarray, allowed: np.ndarray) -> Artist | None:
+def _hatch(ax: Axes, view: View, x: np.ndarray, allowed: np.ndarray) -> None:
     """Hatch the stretches of the axis that violate a constraint."""
-    if bool(allowed.all()):
-        return None
-    halves = cell_edges(x)
+    edges = cell_edges(x)
     for fine, run in groupby(range(len(x)), key=lambda i: bool(allowed[i])):
         if not fine:
             stretch = list(run)
             ax.axvspan(
-                halves[stretch[0]],
-                halves[stretch[-1] + 1],
+                edges[stretch[0]],
+                edges[stretch[-1] + 1],
                 facecolor="none",
                 edgecolor=view.style.infeasible,
                 hatch="////",
                 lw=0.0,
                 alpha=0.35,
+                label="violates a constraint",
             )
-    return hatched(view.style.infeasible, alpha=0.5, label="violates a constraint")

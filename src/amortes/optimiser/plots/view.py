@@ -1,24 +1,27 @@
 """What figures are drawn of: the trials of a run, the model and the recommended config."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
 
 from amortes.acquisition import Fitted
 from amortes.optimiser.choices import Categorical
 from amortes.optimiser.plots.axis import MOST_CHOICES, ParameterAxis
-from amortes.optimiser.plots.style import Style
+from amortes.optimiser.plots.picture import Style
 from amortes.optimiser.plots.values import ValueScale
-from amortes.optimiser.recommendation import Recommendation
+from amortes.optimiser.prediction import Recommendation
 from amortes.optimiser.space import Config, Space
 from amortes.optimiser.trials import Trial
 
 LEVEL = 0.9
 """Probability of the intervals that are drawn."""
+MARKERS = {"failed": "x", "infeasible": "+"}
+"""Marks of trials that gave no value: at the good edge of the values, where none are."""
 BLOCK = 1024
 """Points predicted at a time."""
 
@@ -41,18 +44,14 @@ class View:
         return [trial for trial in self.trials if trial.value is not None]
 
     @cached_property
-    def infeasible(self) -> list[Trial]:
-        """Failed trials that violate a constraint which only evaluations tell."""
-        return [trial for trial in self._all_failed if (trial.violation or 0.0) > 0.0]
-
-    @cached_property
-    def failed(self) -> list[Trial]:
-        """Other failed trials."""
-        return [trial for trial in self._all_failed if not (trial.violation or 0.0) > 0.0]
-
-    @property
-    def _all_failed(self) -> list[Trial]:
-        return [trial for trial in self.trials if trial.status == "failed"]
+    def without_value(self) -> dict[str, list[Trial]]:
+        """Trials that failed, and those infeasible: they violate what only evaluations tell."""
+        kinds: dict[str, list[Trial]] = {}
+        for trial in self.trials:
+            if trial.status == "failed":
+                name = "infeasible" if (trial.violation or 0.0) > 0.0 else "failed"
+                kinds.setdefault(name, []).append(trial)
+        return dict(sorted(kinds.items()))
 
     @cached_property
     def values(self) -> list[float]:
@@ -125,3 +124,20 @@ class View:
             steps = steps / scale
         near: np.ndarray = (-0.5 * steps.square().sum(1)).exp().numpy()
         return near
+
+
+def mark_failures(ax: Axes, view: View, place: Callable[[Trial], float]) -> None:
+    """Mark failed and infeasible trials along the horizontal axis."""
+    for name, trials in view.without_value.items():
+        ax.scatter(
+            [place(trial) for trial in trials],
+            [0.98 if view.maximise else 0.02] * len(trials),
+            marker=MARKERS[name],
+            s=26,
+            color=getattr(view.style, name),
+            lw=1.3,
+            transform=ax.get_xaxis_transform(),
+            clip_on=False,
+            zorder=5,
+            label=name,
+        )
