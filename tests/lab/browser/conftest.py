@@ -22,6 +22,10 @@ QUIET = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
 PATIENCE = 60_000  # milliseconds; the machine may be busy
+STAY = """{
+  const set = window.setTimeout;
+  window.setTimeout = (run, ms) => set(run, ms > 5000 ? 1e6 : ms);
+}"""  # messages do not vanish before a slow machine has read them
 
 
 class Lab:
@@ -76,6 +80,7 @@ def lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def context(browser: Browser) -> Iterator[BrowserContext]:
     context = browser.new_context(accept_downloads=True)
     context.set_default_timeout(PATIENCE)
+    context.add_init_script(STAY)
     yield context
     context.close()
 

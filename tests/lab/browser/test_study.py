@@ -63,6 +63,7 @@ def test_a_study_from_the_form_to_the_report(page: Page, lab: Lab, tmp_path: Pat
     expect(page.locator("#headline")).to_contain_text("10.5")
     page.get_by_role("button", name="Take back trial 6").click()
     expect(page.locator("#row-6")).to_have_count(0)
+    expect(page.get_by_text("Trial 6 was dropped.")).to_be_visible()
     page.get_by_role("button", name="Undo").first.click()
     expect(page.locator("#row-6")).to_contain_text("10.5")
     page.get_by_role("button", name="Correct trial 6").click()
@@ -147,7 +148,8 @@ def test_two_tabs_do_not_overwrite_each_other(context: BrowserContext, lab: Lab)
     first.get_by_role("button", name="Create the study").click()
     first.get_by_role("button", name="Suggest").click()
     expect(first.locator(".trial")).to_have_count(3)
-    second.goto(first.url)
+    with second.expect_response("**/api/studies/conflict"):  # its first look
+        second.goto(first.url)
     expect(second.locator(".trial")).to_have_count(3)
     # The second tab does not notice by itself what the first one does.
     second.route(
@@ -179,9 +181,10 @@ def test_a_change_that_was_not_seen_is_neither_undone_nor_replaced(page: Page, l
     page.goto(f"{lab.origin}/studies/seen.json")
     # The form was opened before the other's correction, which the page then shows behind it.
     page.get_by_role("button", name="Correct trial 0").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_be_visible()
     page.request.put(f"{api}/trials/0/result", data={"value": 3.5})
     expect(page.locator("#row-0")).to_contain_text("3.5")
-    dialog = page.get_by_role("dialog")
     dialog.get_by_label("Result").fill("9")
     dialog.get_by_role("button", name="Save").click()
     expect(dialog).to_contain_text("has the result 3.5 now. Your entry 9 was not saved.")
@@ -234,6 +237,7 @@ def test_many_results_are_all_there(page: Page, lab: Lab) -> None:
     opt.save(lab.folder / "many.json")
     enter(page, lab)
     page.goto(f"{lab.origin}/studies/many.json")
+    expect(page.locator("#slice-0 .main-svg").first).to_be_visible()  # nothing moves after that
     page.locator("#row-0").scroll_into_view_if_needed()
     expect(page.locator("#row-0")).to_be_in_viewport()
 

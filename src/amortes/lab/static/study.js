@@ -84,16 +84,20 @@ async function learn() {
 }
 
 async function pair() {
-  const [x, y] = ["pair-x", "pair-y"].map((key) => document.getElementById(key).value);
+  const chosen = () => ["pair-x", "pair-y"].map((key) => document.getElementById(key).value);
+  const [x, y] = chosen();
+  const stale = () => String(chosen()) !== String([x, y]); // another pair was chosen meanwhile
   if (document.getElementById("pair").hidden) return; // there is only one
   const [charts, note] = ["pair-charts", "pair-note"].map((key) => document.getElementById(key));
   try {
     study ??= await call("GET", api);
     const answer = await call("GET", `${api}/contour?${new URLSearchParams({ x, y })}`);
+    if (stale()) return;
     [charts.hidden, note.hidden] = [false, true];
     drawContour(study, answer);
   } catch (error) {
     if (error.status !== 409) throw error;
+    if (stale()) return;
     [charts.hidden, note.hidden, note.textContent] = [true, false, error.message];
   }
 }
