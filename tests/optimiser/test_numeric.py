@@ -137,3 +137,8 @@ def test_values_of_other_types() -> None:
     assert type(Float(0, 8).check(3)) is float
     with pytest.raises(DataError, match="outside"):
         Float(0, 8).check(10**400)
+
+
+def test_a_continuum_has_no_list_of_values() -> None:
+    with pytest.raises(TypeError, match="no finite list"):
+        Float(0, 1).values()

@@ -1,13 +1,52 @@
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import pytest
+
+from amortes.errors import ConfigError
 from amortes.optimiser.text import (
     config_text,
     counted,
     html_table,
+    in_words,
     interval,
+    is_plain,
     number,
     percent,
+    plain,
     printable,
     shortened,
 )
+
+
+@pytest.mark.parametrize("value", [None, True, 3, 2.5, "x", [1, [2]], {"a": None}])
+def test_json_values_are_plain(value: Any) -> None:
+    assert plain(value, "v") is value
+
+
+class Size(StrEnum):
+    SMALL = "s"
+
+
+@pytest.mark.parametrize(
+    "value", [(1, 2), {1: 2}, float("nan"), object(), [(1,)], np.ones(2), Size.SMALL, [Size.SMALL]]
+)
+def test_other_values_are_not(value: Any) -> None:
+    with pytest.raises(ConfigError, match=r"v .* is not a JSON value"):
+        plain(value, "v")
+
+
+def test_texts_are_the_same_in_another_process() -> None:
+    class Thing:
+        pass
+
+    assert in_words(Thing()) == in_words(Thing())
+    assert in_words(Size.SMALL) == "<Size.SMALL: 's'>"
+    assert in_words((1, "a")) == "(1, 'a')"
+    assert in_words(Size) == "Size"
+    assert in_words(is_plain) == "is_plain"
+    assert in_words(abs) == "abs"
 
 
 def test_numbers_and_others() -> None:

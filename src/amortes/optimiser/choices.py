@@ -31,7 +31,7 @@ from torch import Tensor
 from amortes.errors import ConfigError, DataError, shown
 from amortes.optimiser.codebook import MOST, codebook
 from amortes.optimiser.numeric import Float, Int
-from amortes.optimiser.plain import is_plain, text
+from amortes.optimiser.text import in_words, is_plain
 from amortes.threads import on_cpu
 
 SHOWN = 10
@@ -88,7 +88,7 @@ class Choices(ABC):
         """The choices, or texts of them if they are not all JSON."""
         if self.is_json:
             return {"type": self.kind, "choices": list(self.choices)}
-        return {"type": self.kind, "objects": [text(choice) for choice in self.choices]}
+        return {"type": self.kind, "objects": [in_words(choice) for choice in self.choices]}
 
     def to_json(self, value: Any) -> Any:
         """The value, or its place if the choices are not all JSON."""
@@ -254,7 +254,7 @@ def _checked(choice: Any, kind: str) -> Any:
         choice = choice.item()
     try:
         hash(identity(choice))
-        known = bool(choice == choice) and bool(text(choice))  # unlike NaN
+        known = bool(choice == choice) and bool(in_words(choice))  # unlike NaN
     except Exception:  # TypeError, or whatever comparing it raises
         known = False
     if not known:

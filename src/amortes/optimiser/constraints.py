@@ -22,7 +22,7 @@ from amortes.errors import ConfigError, shown
 from amortes.optimiser.choices import Parameter
 from amortes.optimiser.expression import Expression
 from amortes.optimiser.numeric import Numeric, finite
-from amortes.optimiser.plain import text
+from amortes.optimiser.text import in_words
 
 if TYPE_CHECKING:
     from amortes.optimiser.space import Space
@@ -142,7 +142,7 @@ class Allowed:
         if isinstance(result, bool | np.bool_):
             return bool(result)
         raise ConfigError(
-            f"constraints: {text(self.function)}({config}) must return True or False, not "
+            f"constraints: {in_words(self.function)}({config}) must return True or False, not "
             f"{shown(result)}."
         )
 
@@ -152,13 +152,13 @@ class Allowed:
         if result.shape == (n,) and result.dtype == np.bool_:
             return result
         raise ConfigError(
-            f"constraints: {text(self.function)}, which is vectorized, must return an array of "
+            f"constraints: {in_words(self.function)}, which is vectorized, must return an array of "
             f"{n} bools, not of {result.dtype} and shape {result.shape}."
         )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; a function cannot be read again."""
-        return {"function": text(self.function), "vectorized": self.vectorized}
+        return {"function": in_words(self.function), "vectorized": self.vectorized}
 
     def _call(self, values: dict[str, Any]) -> Any:
         try:
@@ -166,7 +166,7 @@ class Allowed:
         except Exception as error:
             given = "arrays" if self.vectorized else shown(values)
             raise ConfigError(
-                f"constraints: {text(self.function)}({given}) raised {error!r}."
+                f"constraints: {in_words(self.function)}({given}) raised {error!r}."
             ) from error
 
 

@@ -11,7 +11,7 @@ from amortes.optimiser.conditions import Condition
 from amortes.optimiser.constraints import Constraint, Linear
 from amortes.optimiser.expression import Expression
 from amortes.optimiser.numeric import Float, Int
-from amortes.optimiser.plain import plain
+from amortes.optimiser.text import plain
 
 if TYPE_CHECKING:
     from amortes.optimiser.space import Space

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from amortes.errors import DataError, FileError, needs_extra, shown
 from amortes.optimiser.choices import Choices, identity
-from amortes.optimiser.plain import text as words
 from amortes.optimiser.space import Config, Space
+from amortes.optimiser.text import in_words
 from amortes.optimiser.trials import Trial, outcome
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def cell(value: Any) -> Any:
     try:
         return json.dumps(value)
     except TypeError:
-        return str(value) if isinstance(value, Enum) else words(value)
+        return str(value) if isinstance(value, Enum) else in_words(value)
 
 
 def _text(value: Any) -> str:

@@ -22,8 +22,8 @@ from ray.tune.search import sample
 from amortes.errors import ConfigError, DataError, shown
 from amortes.optimiser import Categorical, Float, Int, Ordinal, Space
 from amortes.optimiser.choices import Parameter, identity
-from amortes.optimiser.plain import is_plain
 from amortes.optimiser.space import Config
+from amortes.optimiser.text import is_plain
 
 Path = tuple[str, ...]
 

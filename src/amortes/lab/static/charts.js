@@ -1,5 +1,5 @@
 // Charts by Plotly, in the colours of the page.
-import { show, words } from "./lab.js";
+import { element, show, words } from "./lab.js";
 
 // A large script: the page is drawn before it is read, and nothing else waits for it.
 const loaded = new Promise((resolve) => {
@@ -58,6 +58,19 @@ export function shortened(texts, most) {
   }
   return texts;
 }
+// Where values are on an axis of a parameter: categories by their names, of which some may be left out.
+function placesOn({ axis, values }) {
+  if (axis !== "category") return (value) => value ?? null;
+  const shown = new Set(values.map(plain));
+  return (value) => (value !== undefined && shown.has(plain(value)) ? plain(value) : null);
+}
+function parameterAxis({ axis: type, values }) {
+  if (type === "category") return { type, categoryarray: values.map(plain), categoryorder: "array", ...nameTicks(values, 12, 25) };
+  return type === "log" ? { type, ...logTicks(values) } : { type };
+}
+// Bars from `lower` to `upper` around medians.
+const intervals = (parts, color, thickness) => ({ type: "data", symmetric: false, array: parts.map((p) => p.upper - p.median), arrayminus: parts.map((p) => p.median - p.lower), color, thickness, width: 0 });
+
 // Ticks of an axis of names: all of them, or only some if they would not be readable.
 function nameTicks(values, most, room) {
   const every = Math.ceil(values.length / room);
@@ -110,7 +123,7 @@ export function drawResults(study) {
   const { note, ...scale } = valueAxis(done.map((trial) => trial.value), study.goal);
   const last = Math.max(...[...done, ...failed].map((trial) => trial.number));
   draw("convergence", [
-    { x: predicted.map((p) => p.number), y: predicted.map((p) => p.predicted.median), mode: "markers", name: "expected", marker: { color: faded(t.accent, 0.45), size: 5, symbol: "square" }, error_y: { type: "data", symmetric: false, array: predicted.map((p) => p.predicted.upper - p.predicted.median), arrayminus: predicted.map((p) => p.predicted.median - p.predicted.lower), color: faded(t.accent, 0.45), thickness: 5, width: 0 }, hovertemplate: "trial %{x}: expected %{y:.4g}<extra></extra>" },
+    { x: predicted.map((p) => p.number), y: predicted.map((p) => p.predicted.median), mode: "markers", name: "expected", marker: { color: faded(t.accent, 0.45), size: 5, symbol: "square" }, error_y: intervals(predicted.map((p) => p.predicted), faded(t.accent, 0.45), 5), hovertemplate: "trial %{x}: expected %{y:.4g}<extra></extra>" },
     { x: numbers, y: so_far, mode: "lines", line: { shape: "hv", color: t.good, width: 2 }, name: "best so far", hovertemplate: "best %{y:.4g}<extra></extra>" },
     { x: numbers, y: done.map((trial) => trial.value), mode: "markers", name: "result", marker: { color: t.ink, size: 7 }, hovertemplate: "trial %{x}: %{y:.4g}<extra></extra>" },
     { x: failed.map((trial) => trial.number), y: failed.map(() => 0.03), yaxis: "y2", mode: "markers", name: "failed", marker: { color: t.bad, symbol: "x", size: 8 }, hovertemplate: "trial %{x} failed<extra></extra>" },
@@ -157,23 +170,25 @@ export function drawSlices(study, { panels, results, numbers, centre }) {
   }
   panels.forEach((panel, i) => {
     const id = `slice-${i}`;
-    const x = panel.axis === "category" ? panel.values.map(plain) : panel.values;
-    const shown = new Set(x);
-    const told = panel.axis === "category" ? panel.told.map((value) => (value === null || !shown.has(plain(value)) ? null : plain(value))) : panel.told;
+    const place = placesOn(panel);
+    const isChoice = panel.axis === "category";
+    const x = panel.values.map(place);
+    const told = panel.told.map((value) => place(value ?? undefined));
     // Lines are placed by the number of a category: its name may be a number, too.
-    const here = panel.axis === "category" ? x.indexOf(plain(centre[panel.name])) : centre[panel.name];
+    const here = isChoice ? x.indexOf(plain(centre[panel.name])) : centre[panel.name];
     const points = { x, y: panel.median, name: "expected", hovertemplate: "%{x}: %{y:.4g}<extra></extra>" };
-    const traces = panel.axis === "category"
-      ? [{ ...points, mode: "markers", marker: { color: t.accent, size: 9 }, error_y: { type: "data", symmetric: false, array: panel.upper.map((u, k) => u - panel.median[k]), arrayminus: panel.lower.map((l, k) => panel.median[k] - l), color: faded(t.accent, 0.6), thickness: 4, width: 0 } }]
+    const parts = x.map((_, k) => ({ lower: panel.lower[k], median: panel.median[k], upper: panel.upper[k] }));
+    const traces = isChoice
+      ? [{ ...points, mode: "markers", marker: { color: t.accent, size: 9 }, error_y: intervals(parts, faded(t.accent, 0.6), 4) }]
       : [{ x, y: panel.upper, mode: "lines", line: { width: 0 }, hoverinfo: "skip" },
          { x, y: panel.lower, mode: "lines", line: { width: 0 }, fill: "tonexty", fillcolor: faded(t.accent, 0.22), hoverinfo: "skip" },
          { ...points, mode: "lines", line: { color: t.accent, width: 2 } }];
     const gain = { x, y: panel.gain, xaxis: "x", yaxis: "y2", name: "gain", hovertemplate: "gain %{y:.3g}<extra></extra>" };
     draw(id, [...traces,
       { x: told, y: results, mode: "markers", marker: { color: t.ink, size: 5, opacity: 0.45 }, name: "results", text: numbers, hovertemplate: "trial %{text}: %{y:.4g}<extra></extra>" },
-      panel.axis === "category" ? { ...gain, type: "bar", marker: { color: faded(t.good, 0.7) } } : { ...gain, mode: "lines", fill: "tozeroy", line: { color: t.good, width: 1.5 }, fillcolor: faded(t.good, 0.2) },
+      isChoice ? { ...gain, type: "bar", marker: { color: faded(t.good, 0.7) } } : { ...gain, mode: "lines", fill: "tozeroy", line: { color: t.good, width: 1.5 }, fillcolor: faded(t.good, 0.2) },
     ], layout(t, {
-      xaxis: { type: panel.axis, anchor: "y2", ...(panel.axis === "log" ? logTicks(panel.values) : panel.axis === "category" ? nameTicks(panel.values, 12, 25) : {}) },
+      xaxis: { ...parameterAxis(panel), anchor: "y2" },
       yaxis: { domain: [0.32, 1], title: { text: plain(study.unit || study.value) }, ...scale },
       annotations: noted(t, note),
       yaxis2: { domain: [0, 0.22], gridcolor: t.grid, zeroline: false, rangemode: "tozero", showticklabels: false, title: { text: "gain", font: { size: 11 } } },
@@ -191,31 +206,23 @@ function flatLimits(values) {
 
 export function drawContour(study, pair) {
   const t = theme();
-  const axis = ({ axis: type, values, name }) => ({ type, title: { text: plain(named(study, name)) }, ...(type === "category" ? { categoryarray: values.map(plain), categoryorder: "array", ...nameTicks(values, 12, 25) } : type === "log" ? logTicks(values) : {}) });
-  const shown = new Map([pair.x, pair.y].map((part) => [part, new Set(part.values.map(plain))]));
-  const on = (part, value) => (value === undefined ? null : part.axis !== "category" ? value : shown.get(part).has(plain(value)) ? plain(value) : null);
-  const smooth = pair.x.axis !== "category" && pair.y.axis !== "category" && pair.x.values.length > 8 && pair.y.values.length > 8;
-  const marks = ["done", "pending"].map((status) => ({
-    ...{ mode: "markers", type: "scatter", hovertemplate: "trial %{text}<extra></extra>" },
-    x: pair.told.filter((p) => p.status === status).map((p) => on(pair.x, p.x)),
-    y: pair.told.filter((p) => p.status === status).map((p) => on(pair.y, p.y)),
-    text: pair.told.filter((p) => p.status === status).map((p) => p.number),
-    marker: status === "done" ? { color: "#fff", size: 6, line: { color: "#222", width: 1 } } : { color: "#F0E442", size: 10, symbol: "diamond", line: { color: "#222", width: 1 } },
-  }));
-  const star = { mode: "markers", type: "scatter", x: [on(pair.x, pair.centre[pair.x.name])], y: [on(pair.y, pair.centre[pair.y.name])], marker: { symbol: "star", size: 13, color: "#D55E00", line: { color: "#fff", width: 1 } }, hovertemplate: "recommended<extra></extra>" };
+  const axis = (part) => ({ ...parameterAxis(part), title: { text: plain(named(study, part.name)) } });
+  const [onX, onY] = [placesOn(pair.x), placesOn(pair.y)];
+  const smooth = [pair.x, pair.y].every((part) => part.axis !== "category" && part.values.length > 8);
+  const mark = (trials, marker, hovertemplate = "trial %{text}<extra></extra>") => ({ mode: "markers", type: "scatter", x: trials.map((p) => onX(p.x)), y: trials.map((p) => onY(p.y)), text: trials.map((p) => p.number), marker, hovertemplate });
+  const having = (status) => pair.told.filter((p) => p.status === status);
+  const dark = { color: "#222", width: 1 };
+  const marks = [
+    mark(having("done"), { color: "#fff", size: 6, line: dark }),
+    mark(having("pending"), { color: "#F0E442", size: 10, symbol: "diamond", line: dark }),
+    mark([{ x: pair.centre[pair.x.name], y: pair.centre[pair.y.name] }], { symbol: "star", size: 13, color: "#D55E00", line: { color: "#fff", width: 1 } }, "recommended<extra></extra>"),
+  ];
   const { type, range } = valueAxis(study.trials.filter((trial) => trial.value !== null).map((trial) => trial.value), study.goal);
   const limits = type === "linear" && range ? { median: range, half_width: [0, range[1] - range[0]] } : {};
   for (const [kind, scale] of [["median", "Viridis"], ["half_width", "Cividis"], ["gain", "YlGnBu"]]) {
     const z = pair[kind].map((row, i) => row.map((value, j) => (pair.allowed[i][j] === null ? null : value)));
     const [zmin, zmax] = limits[kind] ?? flatLimits(z.flat().filter((value) => value !== null));
-    const surface = { zmin, zmax, zauto: zmin === undefined, type: smooth ? "contour" : "heatmap", x: pair.x.values.map((v) => on(pair.x, v)), y: pair.y.values.map((v) => on(pair.y, v)), z, colorscale: scale, reversescale: kind === "gain" || (kind === "median" && study.goal === "minimize"), contours: { coloring: "heatmap" }, line: { width: 0.6, color: "rgba(255,255,255,.5)" }, ncontours: 12, colorbar: { thickness: 10, outlinewidth: 0, tickfont: { size: 10 } }, hovertemplate: "%{x}, %{y}: %{z:.4g}<extra></extra>" };
-    draw(`contour-${kind}`, [surface, ...marks, star], layout(t, { xaxis: axis(pair.x), yaxis: axis(pair.y) }));
+    const surface = { zmin, zmax, zauto: zmin === undefined, type: smooth ? "contour" : "heatmap", x: pair.x.values.map(onX), y: pair.y.values.map(onY), z, colorscale: scale, reversescale: kind === "gain" || (kind === "median" && study.goal === "minimize"), contours: { coloring: "heatmap" }, line: { width: 0.6, color: "rgba(255,255,255,.5)" }, ncontours: 12, colorbar: { thickness: 10, outlinewidth: 0, tickfont: { size: 10 } }, hovertemplate: "%{x}, %{y}: %{z:.4g}<extra></extra>" };
+    draw(`contour-${kind}`, [surface, ...marks], layout(t, { xaxis: axis(pair.x), yaxis: axis(pair.y) }));
   }
-}
-
-function element(kind, className, ...children) {
-  const made = document.createElement(kind);
-  if (className) made.className = className;
-  made.append(...children);
-  return made;
 }

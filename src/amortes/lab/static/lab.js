@@ -23,28 +23,27 @@ export async function call(method, path, body, version) {
   return answer;
 }
 
-export function say(text, { wrong = false, action = null } = {}) {
-  const box = document.createElement("div");
-  box.className = wrong ? "message wrong" : "message";
-  if (wrong) box.setAttribute("role", "alert");
-  const words = document.createElement("span");
-  words.textContent = text;
-  box.append(words);
-  if (action) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "action";
-    button.textContent = action.label;
-    button.addEventListener("click", () => { box.remove(); action.run(); });
-    box.append(button);
-  }
+export function element(kind, className, ...children) {
+  const made = document.createElement(kind);
+  if (className) made.className = className;
+  made.append(...children);
+  return made;
+}
+
+// A message that goes away by itself; `undo` takes back what it is about.
+export function say(text, { wrong = false, undo = null } = {}) {
+  const box = element("div", wrong ? "message wrong" : "message", element("span", "", text));
+  const button = (className, label, run) => {
+    const made = element("button", className, label);
+    made.type = "button";
+    made.addEventListener("click", () => { box.remove(); run?.(); });
+    box.append(made);
+    return made;
+  };
+  if (undo) button("action", "Undo", undo);
   if (wrong) {
-    const close = document.createElement("button");
-    close.type = "button";
-    close.textContent = "×";
-    close.setAttribute("aria-label", "Close");
-    close.addEventListener("click", () => box.remove());
-    box.append(close);
+    box.setAttribute("role", "alert");
+    button("", "×").setAttribute("aria-label", "Close");
   }
   const area = document.getElementById("messages");
   if (!wrong) for (const old of area.querySelectorAll(".action")) old.remove(); // it was about an earlier state
@@ -60,8 +59,7 @@ export function mark(input, text) {
   input.setAttribute("aria-invalid", "true");
   let note = document.getElementById(`${id}-error`);
   if (!note) {
-    note = document.createElement("p");
-    note.className = "error";
+    note = element("p", "error");
     note.id = `${id}-error`;
     input.after(note);
   }
@@ -79,6 +77,24 @@ export function unmark(root) {
     note.textContent = "";
     note.hidden = true;
   }
+}
+
+// Mistakes beside their fields, of which the first gets the focus; those to be said elsewhere are left.
+export function explain(form, problems, fieldAt) {
+  unmark(form);
+  let first = null;
+  const rest = [];
+  for (const problem of problems) {
+    const field = fieldAt(problem.at);
+    const crowded = field?.closest(".row"); // no room for a text
+    if (!field || crowded) rest.push(problem);
+    if (!field) continue;
+    if (crowded) field.setAttribute("aria-invalid", "true"); else mark(field, problem.message);
+    field.closest("details")?.setAttribute("open", "");
+    if (!first || field.compareDocumentPosition(first) & Node.DOCUMENT_POSITION_FOLLOWING) first = field;
+  }
+  first?.focus();
+  return { first, rest };
 }
 
 export function busy(button, work) {

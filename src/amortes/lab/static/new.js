@@ -1,5 +1,5 @@
 // The form of a new study.
-import { busy, call, mark, takeFiles, unmark } from "./lab.js";
+import { busy, call, element, explain, mark, takeFiles, unmark } from "./lab.js";
 
 const form = document.getElementById("new-study");
 const list = document.getElementById("parameters");
@@ -89,21 +89,12 @@ function fieldAt(at) {
   return form.querySelector(`[data-at="${parts[0]}"]`);
 }
 
-function explain(error) {
+function refused(error) {
   const summary = document.getElementById("summary");
-  unmark(form);
-  let first = null;
-  for (const problem of error.problems) {
-    const field = fieldAt(problem.at);
-    const note = form.querySelector(`[data-error="${problem.at}"]`);
-    if (field) {
-      mark(field, problem.message);
-      field.closest("details")?.setAttribute("open", "");
-      if (!first || field.compareDocumentPosition(first) & Node.DOCUMENT_POSITION_FOLLOWING) first = field;
-    } else if (note) {
-      note.textContent = problem.message;
-      note.hidden = false;
-    }
+  const { first, rest } = explain(form, error.problems, fieldAt);
+  for (const { at, message } of rest) {
+    const note = form.querySelector(`[data-error="${at}"]`);
+    if (note) [note.textContent, note.hidden] = [message, false];
   }
   const places = error.problems.length;
   summary.textContent = !places ? error.message : `${places === 1 ? "One thing needs" : `${places} things need`} your attention${first ? ", marked below" : `: ${error.message}`}.`;
@@ -129,7 +120,7 @@ form.addEventListener("submit", (event) => {
       const made = await call("POST", "/api/studies", study);
       location.assign(`/studies/${encodeURIComponent(made.id)}`);
     } catch (error) {
-      explain(error);
+      refused(error);
     }
   });
 });
@@ -146,26 +137,21 @@ document.getElementById("check").addEventListener("click", (event) => busy(event
     const trials = await call("POST", "/api/check-table", space());
     preview.append(listing(trials));
   } catch (error) {
-    explain(error);
+    refused(error);
   }
 }));
 
 function listing(trials) {
-  const box = document.createElement("div");
   const failed = trials.filter((trial) => trial.status === "failed").length;
-  const text = document.createElement("p");
-  text.textContent = `${trials.length === 1 ? "One result" : `${trials.length} results`} understood${failed ? `, ${failed} of them failed` : ""}.`;
-  const made = document.createElement("table");
+  const many = trials.length === 1 ? "One result" : `${trials.length} results`;
   const names = Object.keys(trials[0]?.config || {});
-  const line = (cells, kind) => {
-    const row = made.insertRow();
-    for (const cell of cells) row.append(Object.assign(document.createElement(kind), { textContent: cell }));
-  };
-  line([...names, document.getElementById("value").value || "result"], "th");
-  for (const trial of trials.slice(0, 5)) line([...names.map((n) => trial.config[n]), trial.value ?? "failed"], "td");
-  box.append(text, made);
-  if (trials.length > 5) box.append(Object.assign(document.createElement("p"), { className: "muted", textContent: `and ${trials.length - 5} more` }));
-  return box;
+  const line = (kind, cells) => element("tr", "", ...cells.map((cell) => element(kind, "", cell ?? "")));
+  return element("div", "",
+    element("p", "", `${many} understood${failed ? `, ${failed} of them failed` : ""}.`),
+    element("table", "",
+      line("th", [...names, document.getElementById("value").value || "result"]),
+      ...trials.slice(0, 5).map((trial) => line("td", [...names.map((name) => trial.config[name]), trial.value ?? "failed"]))),
+    ...(trials.length > 5 ? [element("p", "muted", `and ${trials.length - 5} more`)] : []));
 }
 
 takeFiles(() => table, (text) => {

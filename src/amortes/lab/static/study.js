@@ -1,5 +1,5 @@
 // A study's page: what is typed goes to the API, and the page follows the run, whoever changes it.
-import { busy, call, mark, Refused, say, show, takeFiles, unmark } from "./lab.js";
+import { busy, call, explain, mark, Refused, say, show, takeFiles, unmark } from "./lab.js";
 import { drawContour, drawOverview, drawResults, drawSlices } from "./charts.js";
 
 const root = document.getElementById("study");
@@ -128,22 +128,16 @@ function resultOf(form) {
   return result;
 }
 
-function explain(form, error) {
-  unmark(form);
-  let first = null;
-  const rest = [];
-  for (const { at, message } of error.problems) {
+// Whether what is wrong could be said in the form itself.
+function refused(form, error) {
+  const { first, rest } = explain(form, error.problems, (at) => {
     const [kind, ...name] = at.replace(/^result\./, "").split(".");
-    const field = kind === "config" ? [...form.querySelectorAll("[data-config]")].find((input) => input.dataset.config === name.join(".")) : form.elements[kind];
-    if (!field?.tagName) { rest.push(message); continue; }
-    if (field.closest(".row")) { rest.push(message); field.setAttribute("aria-invalid", "true"); } else mark(field, message);
-    field.closest("details")?.setAttribute("open", "");
-    first ||= field;
-  }
-  if (!error.problems.length) rest.push(error.message);
+    if (kind !== "config") return form.elements.namedItem(kind);
+    return [...form.querySelectorAll("[data-config]")].find((input) => input.dataset.config === name.join("."));
+  });
+  const texts = error.problems.length ? rest.map((problem) => problem.message) : [error.message];
   const note = form.querySelector("[data-error]");
-  if (rest.length && note) { note.textContent = rest.join("\n"); note.hidden = false; }
-  first?.focus();
+  if (texts.length && note) [note.textContent, note.hidden] = [texts.join("\n"), false];
   return first !== null || (note !== null && error.status === 422);
 }
 
@@ -184,32 +178,20 @@ const SUBMIT = {
   tell: async (form) => {
     const number = Number(form.dataset.number);
     const body = { ...resultOf(form), config: configOf(form, { onlyIfChanged: true }) };
-    const answer = await change("POST", `/trials/${number}/tell`, body, number);
-    form.reset();
-    await follow();
-    done(answer);
+    await done(await change("POST", `/trials/${number}/tell`, body, number), form);
     (document.querySelector("#next form[data-action=tell] input") || document.querySelector("#next form[data-action=ask] button"))?.focus();
   },
   add: async (form) => {
     const result = resultOf(form);
     const has = result.value !== undefined || result.failed;
-    const answer = await change("POST", "/trials", { config: configOf(form), ...(has ? { result } : {}) });
-    form.reset();
-    await follow();
-    done(answer);
+    await done(await change("POST", "/trials", { config: configOf(form), ...(has ? { result } : {}) }), form);
   },
-  table: async (form) => {
-    const answer = await change("POST", "/table", { table: form.elements.table.value });
-    form.reset();
-    await follow();
-    done(answer);
-  },
+  table: async (form) => done(await change("POST", "/table", { table: form.elements.table.value }), form),
   correct: async (form) => {
     const number = Number(form.dataset.number);
     const answer = await change("PUT", `/trials/${number}/result`, resultOf(form), number, form.dataset.seen);
     document.getElementById("correct").close();
-    await follow();
-    done(answer);
+    await done(answer);
   },
   edit: async (form) => {
     const changed = ["name", "value", "unit", "notes"].map((name) => form.elements[name]).filter((input) => input.value !== input.defaultValue);
@@ -235,9 +217,7 @@ const CLICK = {
   },
   withdraw: async (button) => {
     const number = Number(button.dataset.number);
-    const answer = await change("POST", `/trials/${number}/withdraw`, undefined, number);
-    await follow();
-    done(answer);
+    await done(await change("POST", `/trials/${number}/withdraw`, undefined, number));
   },
   "open-correct": async (button) => {
     const number = Number(button.dataset.number);
@@ -257,14 +237,17 @@ const CLICK = {
   },
 };
 
-function done(answer) {
-  say(answer.message, { action: { label: "Undo", run: () => attempt(null, () => undo(answer.version)) } });
+// After a change: the page as it is now.
+async function done(answer, form = null) {
+  form?.reset();
+  await follow();
+  say(answer.message, { undo: () => attempt(null, () => undo(answer.version)) });
 }
 
 function attempt(form, work) {
   return work().catch((error) => {
     if (!(error instanceof Refused)) throw error;
-    if (!form || !explain(form, error)) say(error.message, { wrong: true });
+    if (!form || !refused(form, error)) say(error.message, { wrong: true });
     if (error.status === 409 || error.status === 412) follow();
   });
 }

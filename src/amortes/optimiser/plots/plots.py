@@ -39,7 +39,7 @@ class Plots:
     @on_cpu()
     def convergence(self, *, style: "StyleName" = "light") -> "Picture":
         """Draw values by trial, the best so far, and the prediction for the recommended config."""
-        from amortes.optimiser.plots.convergence import draw_convergence
+        from amortes.optimiser.plots.trials import draw_convergence
 
         return draw_convergence(self._view(style, model=None))
 
@@ -91,8 +91,8 @@ class Plots:
         The model is fitted again for each of them, so at most `most` trials, spread over the run,
         are drawn.
         """
-        from amortes.optimiser.plots.gain import draw_gain
         from amortes.optimiser.plots.picture import style_of
+        from amortes.optimiser.plots.trials import draw_gain
 
         chosen, most = style_of(style), require_int("most", most, 1)
         trials = [trial for trial in self._optimizer.trials if trial.status != "withdrawn"]

@@ -14,8 +14,8 @@ from matplotlib.colors import to_rgba
 from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec
 
 from amortes.optimiser.plots.axis import ParameterAxis, cell_edges
-from amortes.optimiser.plots.convergence import add_convergence, draw_convergence
 from amortes.optimiser.plots.picture import Picture, dress
+from amortes.optimiser.plots.trials import add_convergence, draw_convergence
 from amortes.optimiser.plots.view import LEVEL, View, mark_failures
 
 COLUMNS = 4
