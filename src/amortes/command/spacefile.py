@@ -45,15 +45,11 @@ from typing import Any
 from amortes.errors import ConfigError, FileError, shown
 from amortes.optimiser import Linear, Space
 from amortes.optimiser.choices import Choices
-from amortes.optimiser.description import KINDS
+from amortes.optimiser.description import KINDS, constraint_of, parameter_of
 from amortes.optimiser.expression import Expression
 
 CONSTRAINTS = "constraints"
 FIELDS = ({"coefficients", "upper"}, {"expression"})
-# What a table of each type must have, and may have.
-NUMBER = (("low", "high"), ("log", "step"))
-LIST = (("choices",), ())
-KEYS = {"float": NUMBER, "int": NUMBER, "ordinal": LIST, "categorical": LIST}
 
 
 def read_space(path: Path) -> Space:
@@ -79,24 +75,16 @@ def _entry(name: str, entry: Any) -> Any:
         return entry
     fields = dict(entry)
     kind = fields.pop("type", None)
-    if not isinstance(kind, str) or kind not in KEYS:
+    if not isinstance(kind, str) or kind not in KINDS:
         found = "is missing" if kind is None else f"is {kind!r}"
-        raise ConfigError(f"[{name}] type {found}; it must be one of {', '.join(KEYS)}.")
-    needed, optional = KEYS[kind]
-    allowed = (*needed, *optional)
-    for key in fields:
-        if key not in allowed:
-            raise ConfigError(f"[{name}] unknown key {key!r}; {kind} takes {', '.join(allowed)}.")
-    for key in needed:
-        if key not in fields:
-            raise ConfigError(f"[{name}] {key} is missing; {kind} needs {' and '.join(needed)}.")
-    if kind == "categorical" and isinstance(fields["choices"], Mapping):
+        raise ConfigError(f"[{name}] type {found}; it must be one of {', '.join(KINDS)}.")
+    if kind == "categorical" and isinstance(fields.get("choices"), Mapping):
         fields["choices"] = {
             choice: _branch(f"{name}.choices.{choice}", table)
             for choice, table in fields["choices"].items()
         }
     try:
-        parameter = KINDS[kind](**fields)
+        parameter = parameter_of(kind, fields)
     except ConfigError as error:
         raise ConfigError(f"[{name}] {error}") from None
     if isinstance(parameter, Choices) and not parameter.is_json:
@@ -125,8 +113,7 @@ def _constraints(tables: Any) -> list[Linear | Expression]:
                 f"not {shown(table)}."
             )
         try:
-            is_text = "expression" in table
-            constraints.append(Expression(table["expression"]) if is_text else Linear(**table))
+            constraints.append(constraint_of(table))
         except ConfigError as error:
             raise ConfigError(f"[[{CONSTRAINTS}]] number {i}: {error}") from None
     return constraints

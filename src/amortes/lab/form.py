@@ -24,7 +24,7 @@ from amortes.lab.schemas import (
 )
 from amortes.optimiser import Linear, Space
 from amortes.optimiser.conditions import Condition
-from amortes.optimiser.description import KINDS
+from amortes.optimiser.description import parameter_of
 from amortes.optimiser.design import sobol_points
 from amortes.optimiser.table import OUTCOME
 
@@ -164,7 +164,7 @@ def _made(entry: AnyParameter) -> Any:
     if isinstance(entry, FixedParameter):
         return entry.value
     fields = entry.model_dump(exclude={"name", "unit", "when", "type"}, exclude_none=True)
-    return KINDS[entry.type](**fields)
+    return parameter_of(entry.type, fields)
 
 
 def _attempt(problems: list[Problem], at: str, make: Callable[[], Any]) -> Any:

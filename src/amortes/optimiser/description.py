@@ -1,5 +1,6 @@
 """Spaces as JSON: parameters by name, each a dict with its type."""
 
+import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,23 @@ def checked_entry(name: Any, entry: Any) -> Any:
             f"bool or None), not {shown(entry)}."
         )
     return plain(entry, f"{name}: constant")
+
+
+def parameter_of(kind: str, fields: Mapping[str, Any]) -> Parameter:
+    """The parameter of a kind with these fields; a `ConfigError` says what is wrong with them."""
+    known = inspect.signature(KINDS[kind]).parameters
+    needed = [name for name, field in known.items() if field.default is field.empty]
+    if unknown := [name for name in fields if name not in known]:
+        raise ConfigError(f"unknown key {unknown[0]!r}; {kind} takes {', '.join(known)}.")
+    if missing := [name for name in needed if name not in fields]:
+        raise ConfigError(f"{missing[0]} is missing; {kind} needs {' and '.join(needed)}.")
+    parameter: Parameter = KINDS[kind](**fields)
+    return parameter
+
+
+def constraint_of(fields: Mapping[str, Any]) -> Linear | Expression:
+    """The constraint with these fields."""
+    return Expression(fields["expression"]) if "expression" in fields else Linear(**fields)
 
 
 def describe(space: "Space") -> dict[str, Any]:
@@ -100,8 +118,8 @@ def _entry(name: str, description: Mapping[str, Any]) -> Any:
             f"{name}: JSON cannot express its choices, so the file does not contain them. {AGAIN}"
         )
     try:
-        return KINDS[kind](**fields)
-    except (TypeError, ConfigError) as error:
+        return parameter_of(kind, fields)
+    except ConfigError as error:
         raise ConfigError(f"{name}: {error}") from None
 
 
@@ -110,6 +128,4 @@ def _constraint(description: Mapping[str, Any]) -> Linear | Expression:
         raise ConfigError(
             f"constraints: the file cannot contain the function {description['function']}. {AGAIN}"
         )
-    if "expression" in description:
-        return Expression(description["expression"])
-    return Linear(**description)
+    return constraint_of(description)

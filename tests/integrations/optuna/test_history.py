@@ -7,8 +7,7 @@ from optuna.distributions import BaseDistribution, FloatDistribution, IntDistrib
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from amortes.integrations.optuna.history import RECENT, Plan, known, record, undecided
-from amortes.integrations.optuna.structure import Structure
-from amortes.integrations.optuna.translate import Translation
+from amortes.integrations.optuna.space import Structure, Translation
 from amortes.optimiser.conditions import Condition
 
 SPACE: dict[str, BaseDistribution] = {"n": IntDistribution(1, 5), "x": FloatDistribution(0, 1)}

@@ -21,7 +21,7 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from amortes.acquisition.units import LARGEST
-from amortes.integrations.optuna.translate import Translation
+from amortes.integrations.optuna.space import Translation
 from amortes.optimiser.space import Config
 from amortes.optimiser.trials import Ledger, outcome
 

@@ -1,7 +1,7 @@
 """A sampler for Optuna.
 
 All parameters are chosen jointly, by the network fitted to all results; which of them depend on
-others is learned (`structure`). A parameter that comes up besides (in a branch not seen before, or
+others is learned (`space`). A parameter that comes up besides (in a branch not seen before, or
 with a range that has changed) is chosen by the network fitted to the trials that have it too, given
 what the trial already has. Where there is no result yet, values are drawn uniformly.
 
@@ -22,8 +22,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from amortes.errors import ConfigError, require_int
 from amortes.integrations.optuna.history import Plan, known, record, undecided
-from amortes.integrations.optuna.structure import Distributions, Structure
-from amortes.integrations.optuna.translate import Translation, constant
+from amortes.integrations.optuna.space import Distributions, Structure, Translation, constant
 from amortes.nets.base import GAINS
 from amortes.optimiser.design import sample
 from amortes.optimiser.suggest import Suggester, check_acquisition
