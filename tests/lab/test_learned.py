@@ -1,5 +1,7 @@
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,13 +107,17 @@ def test_parameters_that_do_not_always_matter(tmp_path: Path) -> None:
 
 
 def test_values_along_a_parameter() -> None:
-    assert learned.values_of(Int(1, 4), 10) == [1, 2, 3, 4]
-    assert learned.values_of(Float(0, 1), 3) == [0.0, 0.5, 1.0]
-    assert learned.values_of(Float(1, 100, log=True), 3) == pytest.approx([1, 10, 100])
-    assert learned.values_of(Int(1, 1000), 11)[:2] == [1, 101]
-    assert learned.values_of(Categorical(list("abc")), 2) == ["a", "b"]
-    assert learned.values_of(Categorical(list("abc")), 2, ["c", "c"]) == ["a", "c"]
-    assert learned.values_of(Categorical(list("abc")), 1, ["b", "c"]) == ["b"]
+    def values(parameter: Any, most: int, known: Sequence[Any] = ()) -> list[Any]:
+        configs = [{"p": value} for value in known]
+        return learned.values_of(Space({"p": parameter}), "p", most, configs)
+
+    assert values(Int(1, 4), 10) == [1, 2, 3, 4]
+    assert values(Float(0, 1), 3) == [0.0, 0.5, 1.0]
+    assert values(Float(1, 100, log=True), 3) == pytest.approx([1, 10, 100])
+    assert values(Int(1, 1000), 11)[:2] == [1, 101]
+    assert values(Categorical(list("abc")), 2) == ["a", "b"]
+    assert values(Categorical(list("abc")), 2, ["c", "c"]) == ["a", "c"]
+    assert values(Categorical(list("abc")), 1, ["b", "c"]) == ["b"]
 
 
 def test_of_many_choices_the_recommended_is_shown(tmp_path: Path) -> None:

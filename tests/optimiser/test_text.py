@@ -79,11 +79,11 @@ def test_configs_in_a_line() -> None:
 def test_what_cannot_be_encoded_is_replaced() -> None:
     assert printable("a\ud800b") == "a?b"
     config_text({"\udcff": "\ud800"}).encode()
-    html_table([("\udcff", "\ud800")]).encode()
+    html_table([("\udcff", "\ud800")], title="\udcff").encode()
 
 
 def test_tables_are_escaped() -> None:
-    table = html_table([("<a>", 1.0)], header=("x & y", "z"), title="<script>")
+    table = html_table([("<a>", 1.0), ("x & y", "z")], title="<script>")
     assert "<script>" not in table
     assert "&lt;a&gt;" in table
     assert "x &amp; y" in table

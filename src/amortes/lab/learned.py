@@ -46,41 +46,30 @@ def overview(optimizer: Optimizer, snapshot: Snapshot) -> dict[str, Any]:
 
 def slices(optimizer: Optimizer, snapshot: Snapshot) -> dict[str, Any]:
     """The predictive and the gain along each parameter, the others as recommended."""
-    centre = recommended(optimizer).config
-    space = optimizer.space
-    told = _best_first(snapshot)
-    along = {
-        name: values_of(p, LINE, [config[name] for config in (centre, *told) if name in config])
-        for name, p in space.free.items()
-        if name in centre
-    }
+    centre, space, done = recommended(optimizer).config, optimizer.space, snapshot.having("done")
+    known = [centre, *_best_first(snapshot)]
+    along = {name: values_of(space, name, LINE, known) for name in space.free if name in centre}
     configs = [
         space.adapted({**centre, name: value}) for name, values in along.items() for value in values
     ]
-    predicted = optimizer.predict(configs, level=LEVEL)
-    gains = optimizer.gains(configs)
-    panels, begin = [], 0
-    for name, values in along.items():
-        part = slice(begin, begin + len(values))
-        begin = part.stop
-        panels.append(
-            {
-                "name": name,
-                "axis": _axis(space.free[name]),
-                "values": values,
-                "median": [p.median for p in predicted[part]],
-                "lower": [p.lower for p in predicted[part]],
-                "upper": [p.upper for p in predicted[part]],
-                "gain": gains[part],
-                "told": [trial.config.get(name) for trial in snapshot.having("done")],
-            }
-        )
+    expected = _expected(optimizer, configs)
+    ends = itertools.accumulate(map(len, along.values()))
+    panels = [
+        {
+            "name": name,
+            "axis": _axis(space.free[name]),
+            "values": values,
+            "told": [trial.config.get(name) for trial in done],
+            **{kind: numbers[end - len(values) : end] for kind, numbers in expected.items()},
+        }
+        for (name, values), end in zip(along.items(), ends, strict=True)
+    ]
     return {
         "centre": centre,
         "level": LEVEL,
         "panels": panels,
-        "results": [trial.value for trial in snapshot.having("done")],
-        "numbers": [trial.number for trial in snapshot.having("done")],
+        "results": [trial.value for trial in done],
+        "numbers": [trial.number for trial in done],
     }
 
 
@@ -94,17 +83,14 @@ def contour(optimizer: Optimizer, snapshot: Snapshot, x: str, y: str) -> dict[st
         raise ConflictError("Choose two different parameters.")
     centre = recommended(optimizer).config
     known = [centre, *_best_first(snapshot)]
-    across, up = (
-        values_of(space.free[name], SIDE, [config[name] for config in known if name in config])
-        for name in (x, y)
-    )
+    across, up = (values_of(space, name, SIDE, known) for name in (x, y))
     configs = [space.adapted({**centre, x: a, y: b}) for b in up for a in across]
     if not all(x in config and y in config for config in configs):
         raise ConflictError(
             f"{x} and {y} do not always matter at the same time, so there is nothing to show."
         )
-    predicted = optimizer.predict(configs, level=LEVEL)
-    gains = optimizer.gains(configs)
+    expected = _expected(optimizer, configs)
+    ends = zip(expected["lower"], expected["upper"], strict=True)
 
     def rows(numbers: Sequence[float | None]) -> list[list[float | None]]:
         return [list(numbers[i : i + len(across)]) for i in range(0, len(configs), len(across))]
@@ -113,9 +99,9 @@ def contour(optimizer: Optimizer, snapshot: Snapshot, x: str, y: str) -> dict[st
         "centre": centre,
         "x": {"name": x, "axis": _axis(space.free[x]), "values": across},
         "y": {"name": y, "axis": _axis(space.free[y]), "values": up},
-        "median": rows([p.median for p in predicted]),
-        "half_width": rows([(p.upper - p.lower) / 2 for p in predicted]),
-        "gain": rows(gains),
+        "median": rows(expected["median"]),
+        "half_width": rows([(upper - lower) / 2 for lower, upper in ends]),
+        "gain": rows(expected["gain"]),
         "allowed": rows([1.0 if space.allows(config) else None for config in configs]),
         "told": [
             {"number": t.number, "x": t.config[x], "y": t.config[y], "status": t.status}
@@ -123,6 +109,13 @@ def contour(optimizer: Optimizer, snapshot: Snapshot, x: str, y: str) -> dict[st
             if x in t.config and y in t.config
         ],
     }
+
+
+def _expected(optimizer: Optimizer, configs: Sequence[Config]) -> dict[str, list[float]]:
+    """Predictions and gains of configs, by what they are."""
+    predicted = optimizer.predict(configs, level=LEVEL)
+    parts = {kind: [getattr(p, kind) for p in predicted] for kind in ("median", "lower", "upper")}
+    return {**parts, "gain": optimizer.gains(configs)}
 
 
 def pairs(space: Space, overview: dict[str, Any]) -> list[tuple[str, str]]:
@@ -152,13 +145,15 @@ def _best_first(snapshot: Snapshot) -> list[Config]:
     return [trial.config for trial in done]
 
 
-def values_of(parameter: Parameter, most: int, known: Sequence[Any] = ()) -> list[Any]:
+def values_of(space: Space, name: str, most: int, known: Sequence[Config]) -> list[Any]:
     """Values of a parameter in order: all of them, or so many spread over its range.
 
-    Of too many choices those that are known come first, then those that head the list.
+    Of too many choices those of known configs come first, then those that head the list.
     """
+    parameter = space.free[name]
     if isinstance(parameter, Choices):
-        order = dict.fromkeys(identity(choice) for choice in (*known, *parameter.choices))
+        tried = [config[name] for config in known if name in config]
+        order = dict.fromkeys(map(identity, (*tried, *parameter.choices)))
         shown = set(itertools.islice(order, most))
         return [choice for choice in parameter.values() if identity(choice) in shown]
     if parameter.cardinality is not None and parameter.cardinality <= most:

@@ -27,8 +27,7 @@ from amortes.lab.about import (
     usable,
 )
 from amortes.lab.errors import ChangedError, ConflictError, NotFoundError, ReadOnlyError
-from amortes.lab.foreign import readable
-from amortes.lab.locks import alone_with, in_use
+from amortes.lab.programs import alone_with, in_use, readable
 from amortes.optimiser import Optimizer, Space, Trial
 from amortes.optimiser.insight import Goal
 from amortes.optimiser.state import fingerprint

@@ -13,7 +13,7 @@ from amortes.optimiser.choices import Choices
 from amortes.optimiser.conditions import Condition
 from amortes.optimiser.explanation import Explanation, explain, importance
 from amortes.optimiser.numeric import Int, Numeric
-from amortes.optimiser.plots.plots import Plots
+from amortes.optimiser.plots import Plots
 from amortes.optimiser.prediction import Prediction, Recommendation, check_level, predict
 from amortes.optimiser.space import Space
 from amortes.optimiser.suggest import Suggester

@@ -127,19 +127,10 @@ def predict(
         distribution = fitted.predict(X) if observation_noise else fitted.latent(X)
         shares = torch.tensor([(1 - level) / 2, 0.5, (1 + level) / 2], dtype=torch.float64)
         lower, median, upper = distribution.icdf(shares[:, None]).tolist()
-        mean = distribution.mean.tolist()
+        parts = zip(distribution.mean.tolist(), median, lower, upper, strict=True)
     return [
-        Prediction(
-            config=checked[i],
-            mean=mean[i],
-            median=median[i],
-            lower=lower[i],
-            upper=upper[i],
-            level=level,
-            observation_noise=observation_noise,
-            _distribution=distribution[i],
-        )
-        for i in range(len(checked))
+        Prediction(config, *numbers, level, observation_noise, distribution[i])
+        for i, (config, numbers) in enumerate(zip(checked, parts, strict=True))
     ]
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from amortes.optimiser.insight import aligned, count_trials, describe_space
 from amortes.optimiser.optimizer import Optimizer
-from amortes.optimiser.plots.plots import Plots
+from amortes.optimiser.plots import Plots
 from amortes.optimiser.space import Config
 from amortes.optimiser.table import to_frame
 from amortes.optimiser.text import config_text, html_table, number

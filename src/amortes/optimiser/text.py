@@ -82,15 +82,13 @@ def counted(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def html_table(rows: Iterable[Sequence[Any]], header: Sequence[str] = (), title: str = "") -> str:
+def html_table(rows: Iterable[Sequence[Any]], title: str) -> str:
     """An HTML table of cells that are escaped; `title` stands above it."""
-    head = "".join(f"<th>{_cell(name)}</th>" for name in header)
     body = "".join(
         "<tr>" + "".join(f"<td style='text-align:left'>{_cell(c)}</td>" for c in row) + "</tr>"
         for row in rows
     )
-    above = f"<p><b>{_cell(title)}</b></p>" if title else ""
-    return f"{above}<table>{f'<tr>{head}</tr>' if head else ''}{body}</table>"
+    return f"<p><b>{_cell(title)}</b></p><table>{body}</table>"
 
 
 def _cell(value: Any) -> str:

@@ -153,7 +153,6 @@ class LogEI(EI):
     """The logarithm of EI, which has a gradient even where EI vanishes."""
 
     name = "logei"
-    _log = True
 
     def _join(self, values: Tensor) -> Tensor:
         return values.logsumexp(0)

@@ -155,10 +155,8 @@ def _parameter(name: str, domain: Any) -> tuple[Parameter, float | None]:
     ):
         kind = Float if isinstance(domain, sample.Float) else Int
         low, high = domain.lower, domain.upper
-        if kind is Int and multiple is None:
-            return Int(low, high - 1, log=log), None
         if multiple is None:
-            return Float(low, high, log=log), None
+            return kind(low, high - 1 if kind is Int else high, log=log), None
         low, high = (
             _rounded(math.ceil(low / multiple - 1e-9) * multiple, multiple),
             _rounded(math.floor(high / multiple + 1e-9) * multiple, multiple),

@@ -98,10 +98,12 @@ def _parameter(name: str, given: Any) -> tuple[Any, Sequence[Any] | None]:
     values = given.tolist() if isinstance(given, np.ndarray) else list(given)
     if not values:
         raise ConfigError(f"{name}: the list of values is empty.")
-    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    if numbers:
         values = sorted(set(values))
-        return (Ordinal(range(len(values))) if len(values) > 1 else 0), values
-    return (Categorical(range(len(values))) if len(values) > 1 else 0), values
+    if len(values) == 1:
+        return 0, values
+    return (Ordinal if numbers else Categorical)(range(len(values))), values
 
 
 def _of_scipy(name: str, given: Any) -> Parameter:

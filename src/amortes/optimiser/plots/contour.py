@@ -26,13 +26,6 @@ GRID, FINE = 48, 80
 WIDTH = 4.4
 BANDS = 16
 MARKERS = {"failed": "X", "infeasible": "P"}
-EXTEND = {
-    (False, False): "neither",
-    (True, False): "min",
-    (False, True): "max",
-    (True, True): "both",
-}
-"""Ends of a bar of colours that have an arrow, if values below or above are cut off."""
 HATCHES = STYLES["dark"].infeasible
 """Seen on all colours of the surfaces."""
 
@@ -61,8 +54,9 @@ def draw_contour(view: View, x: str, y: str) -> Picture:
         dress(ax, view.style, grid=None)
         Z, scale = whole.within(found)
         Z = np.ma.masked_array(Z, unused)
-        cut = bool((found < scale.low).any()), bool((found > scale.high).any())
-        drawn = _surface(ax, where, Z, scale, smooth=smooth, cmap=cmap, extend=EXTEND[cut])
+        below, above = (found < scale.low).any(), (found > scale.high).any()
+        arrows = "both" if below and above else "min" if below else "max" if above else "neither"
+        drawn = _surface(ax, where, Z, scale, smooth=smooth, cmap=cmap, extend=arrows)
         bar = picture.colour_bar(drawn, ax, shrink=0.95, pad=0.02, **_bar_ticks(scale))
         bar.minorformatter = NullFormatter()
         ax.set_title(title, loc="left", fontsize="medium")
