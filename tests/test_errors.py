@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from amortes.errors import ConfigError, differences, require_int, require_least, shown
+from amortes.errors import (
+    ConfigError,
+    DataError,
+    about,
+    differences,
+    require_int,
+    require_least,
+    shown,
+)
 
 
 @dataclass
@@ -42,6 +50,15 @@ def test_anything_can_be_shown() -> None:
         shown(10**5000) == "something of type int that cannot be shown"
     )  # Python prints 4,300 digits at most
     assert shown([0] * 1000) == "[" + "0, " * 66 + "0..."
+
+
+def test_errors_say_what_they_are_about() -> None:
+    with pytest.raises(DataError, match=r"^a\.json: no value$"), about("a.json:"):
+        raise DataError("no value")
+    with pytest.raises(ConfigError, match=r"^pool\[1\]: no value$"), about("pool[1]:", ConfigError):
+        raise DataError("no value")
+    with pytest.raises(ZeroDivisionError), about("a.json:"):  # not ours
+        raise ZeroDivisionError
 
 
 def test_every_leaf_that_differs_has_a_line() -> None:

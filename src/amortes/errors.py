@@ -92,5 +92,14 @@ def needs_extra(extra: str, what: str, instead: str = "") -> Iterator[None]:
         ) from error
 
 
+@contextlib.contextmanager
+def about(what: str, kind: type[AmortesError] | None = None) -> Iterator[None]:
+    """Errors of ours in the block begin with what they are about; `kind` is what they become."""
+    try:
+        yield
+    except AmortesError as error:
+        raise (kind or type(error))(f"{what} {error}") from None
+
+
 class TrainingError(AmortesError, RuntimeError):
     """A training run cannot continue, for instance because its loss is not finite."""

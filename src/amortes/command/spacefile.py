@@ -42,7 +42,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from amortes.errors import ConfigError, FileError, shown
+from amortes.errors import ConfigError, FileError, about, shown
 from amortes.optimiser import Linear, Space
 from amortes.optimiser.choices import Choices
 from amortes.optimiser.description import KINDS, constraint_of, parameter_of
@@ -62,11 +62,9 @@ def read_space(path: Path) -> Space:
         raise FileError(f"{path} is a folder, not a TOML file.") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise FileError(f"{path} is not valid TOML: {error}.") from None
-    try:
+    with about(f"{path}:"):
         constraints = _constraints(tables.pop(CONSTRAINTS, []))
         return Space({name: _entry(name, entry) for name, entry in tables.items()}, constraints)
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
 
 
 def _entry(name: str, entry: Any) -> Any:
@@ -83,10 +81,8 @@ def _entry(name: str, entry: Any) -> Any:
             choice: _branch(f"{name}.choices.{choice}", table)
             for choice, table in fields["choices"].items()
         }
-    try:
+    with about(f"[{name}]"):
         parameter = parameter_of(kind, fields)
-    except ConfigError as error:
-        raise ConfigError(f"[{name}] {error}") from None
     if isinstance(parameter, Choices) and not parameter.is_json:
         raise ConfigError(
             f"[{name}] choices must be strings, numbers, booleans, or lists of them, not "
@@ -112,8 +108,6 @@ def _constraints(tables: Any) -> list[Linear | Expression]:
                 f"[[{CONSTRAINTS}]] number {i} must have coefficients and upper, or an expression, "
                 f"not {shown(table)}."
             )
-        try:
+        with about(f"[[{CONSTRAINTS}]] number {i}:"):
             constraints.append(constraint_of(table))
-        except ConfigError as error:
-            raise ConfigError(f"[[{CONSTRAINTS}]] number {i}: {error}") from None
     return constraints

@@ -1,8 +1,7 @@
 """From what a form says to a space: mistakes are found all at once, each with its field."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -26,6 +25,7 @@ from amortes.optimiser import Linear, Space
 from amortes.optimiser.conditions import Condition
 from amortes.optimiser.description import parameter_of
 from amortes.optimiser.design import sobol_points
+from amortes.optimiser.expression import Expression
 from amortes.optimiser.table import OUTCOME
 
 RESERVED = ("trial", *OUTCOME)
@@ -46,11 +46,10 @@ def build_space(form: SpaceForm) -> Space:
             for entry in form.parameters
             if entry.when is not None
         }
-        make = partial(Space, parts.made, constraints=constraints, conditions=conditions)
-        space = _attempt(problems, "constraints", make)
-        if isinstance(space, Space) and _possible(space):
-            return space
-        if not problems:
+        with _noting(problems, "constraints"):
+            space = Space(parts.made, constraints=constraints, conditions=conditions)
+            if _possible(space):
+                return space
             text = "Within the ranges, no values satisfy all of these limits."
             problems.append(Problem("constraints", text))
     raise FormError(problems)
@@ -104,17 +103,18 @@ class _Parts:
         self.problems += mistakes
         self.made[entry.name] = None
         if not mistakes:
-            self.made[entry.name] = _attempt(self.problems, at, partial(_made, entry))
+            with _noting(self.problems, at):
+                self.made[entry.name] = _made(entry)
 
-    def limits(self, given: Sequence[LinearConstraint | str]) -> list[Any]:
+    def limits(self, given: Sequence[LinearConstraint | str]) -> list[Linear | Expression]:
         """The constraints."""
-        made = []
+        made: list[Linear | Expression] = []
         for i, limit in enumerate(given):
-            if isinstance(limit, str):
-                make: Callable[[], Any] = partial(parse, limit, self.names)
-            else:
-                make = partial(Linear, limit.coefficients, limit.upper)
-            made.append(_attempt(self.problems, f"constraints.{i}", make))
+            with _noting(self.problems, f"constraints.{i}"):
+                if isinstance(limit, str):
+                    made.append(parse(limit, self.names))
+                else:
+                    made.append(Linear(limit.coefficients, limit.upper))
         return made
 
 
@@ -167,9 +167,10 @@ def _made(entry: AnyParameter) -> Any:
     return parameter_of(entry.type, fields)
 
 
-def _attempt(problems: list[Problem], at: str, make: Callable[[], Any]) -> Any:
+@contextlib.contextmanager
+def _noting(problems: list[Problem], at: str) -> Iterator[None]:
+    """What is wrong in the block becomes a problem of this field."""
     try:
-        return make()
+        yield
     except ConfigError as error:
         problems.append(Problem(at, str(error)))
-        return None

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from amortes.errors import ConfigError, DataError, shown
+from amortes.errors import ConfigError, about, shown
 from amortes.optimiser.choices import Categorical, Parameter, identity
 
 
@@ -103,10 +103,8 @@ def check_conditions(conditions: Any, parameters: Mapping[str, Any]) -> dict[str
             )
         if names.index(condition.parent) > names.index(name):
             raise ConfigError(f"{name}: depends on {condition.parent}, which must come before it.")
-        try:
+        with about(f"{name}: depends on {condition.parent}:", ConfigError):
             values = tuple(parent.check(value) for value in condition.values)
-        except DataError as error:
-            raise ConfigError(f"{name}: depends on {condition.parent}: {error}") from None
         checked[name] = Condition(condition.parent, values)
     return checked
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from amortes.errors import ConfigError, shown
+from amortes.errors import ConfigError, about, shown
 from amortes.optimiser.choices import Categorical, Ordinal, Parameter
 from amortes.optimiser.conditions import Condition
 from amortes.optimiser.constraints import Constraint, Linear
@@ -117,10 +117,8 @@ def _entry(name: str, description: Mapping[str, Any]) -> Any:
         raise ConfigError(
             f"{name}: JSON cannot express its choices, so the file does not contain them. {AGAIN}"
         )
-    try:
+    with about(f"{name}:"):
         return parameter_of(kind, fields)
-    except ConfigError as error:
-        raise ConfigError(f"{name}: {error}") from None
 
 
 def _constraint(description: Mapping[str, Any]) -> Linear | Expression:

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from amortes.acquisition import Domain
 from amortes.acquisition.domain import is_among
-from amortes.errors import ConfigError, DataError, shown
+from amortes.errors import ConfigError, DataError, about, shown
 from amortes.optimiser.choices import Parameter, same
 from amortes.optimiser.conditions import Condition, activity, check_conditions, flatten
 from amortes.optimiser.constraints import (
@@ -91,10 +91,8 @@ class Space:
             raise ConfigError(f"pool: expected a list of configs, not {shown(pool)}.")
         configs = []
         for i, config in enumerate(pool):
-            try:
+            with about(f"pool[{i}]:", ConfigError):
                 configs.append(self.check(config))
-            except DataError as error:
-                raise ConfigError(f"pool[{i}]: {error}") from None
         configs = [config for config in configs if self._satisfies(config)]
         if not configs:
             raise ConfigError("pool: none of its configs satisfies the constraints.")

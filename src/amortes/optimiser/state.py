@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from amortes.errors import ConfigError, FileError, shown
+from amortes.errors import ConfigError, FileError, about, shown
 from amortes.files import read_json
 from amortes.nets.base import Network
 from amortes.optimiser.space import Space
@@ -42,11 +42,9 @@ def check_state(state: Any) -> dict[str, Any]:
 
 def read_state(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The state in a file; errors name the file."""
-    state = read_json(path)
-    try:
-        return check_state(state)
-    except FileError as error:
-        raise FileError(f"{path}: {error}") from None
+    stored = read_json(path)
+    with about(f"{path}:"):
+        return check_state(stored)
 
 
 def check_same(saved: Mapping[str, Any], own: Mapping[str, Any], path: object) -> None:

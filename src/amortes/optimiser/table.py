@@ -19,7 +19,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from amortes.errors import DataError, FileError, needs_extra, shown
+from amortes.errors import DataError, FileError, about, needs_extra, shown
 from amortes.optimiser.choices import Choices, identity
 from amortes.optimiser.space import Config, Space
 from amortes.optimiser.text import in_words
@@ -169,10 +169,8 @@ def read_results(source: Table, space: Space) -> list[Trial]:
     for label, row in rows:
         status = "" if is_missing(row.get("status")) else str(row["status"])
         if status in ENDED or (status == "pending" and not is_missing(row["value"])):
-            try:
+            with about(f"{name}, {label}:", wrong):
                 results.append(reader.trial(len(results), row))
-            except DataError as error:
-                raise wrong(f"{name}, {label}: {error}") from None
     return results
 
 

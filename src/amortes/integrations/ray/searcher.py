@@ -5,7 +5,7 @@ from typing import Any
 
 from ray.tune.search import Searcher
 
-from amortes.errors import ConfigError, DataError, FileError, shown
+from amortes.errors import ConfigError, DataError, FileError, about, shown
 from amortes.files import AnyPath, read_json, write_json
 from amortes.integrations.ray.translate import Translation
 from amortes.optimiser import Optimizer, Space
@@ -161,10 +161,8 @@ class AmortesSearch(Searcher):  # type: ignore[misc]
         state = read_json(checkpoint_path)
         if not isinstance(state, dict) or state.get("format") != FORMAT:
             raise FileError(f"{checkpoint_path} was not saved by AmortesSearch.")
-        try:
+        with about(f"{checkpoint_path}:"):
             self.set_state(state)
-        except (FileError, ConfigError) as error:
-            raise type(error)(f"{checkpoint_path}: {error}") from None
 
     def get_state(self) -> dict[str, Any]:
         """JSON-ready values; `set_state` goes on from them."""
