@@ -5,6 +5,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from amortes import Float, Optimizer, minimize
+from amortes.lab import learned
 from tests.lab.conftest import COFFEE
 
 
@@ -240,3 +241,12 @@ def test_counts_and_the_best(client: TestClient, coffee: str) -> None:
     assert counts == {"results": 2, "failed": 1, "pending": 1, "best": 3.0}
     assert study["trials"][0]["predicted"]["kind"] == "initial"
     assert study["units"] == {"temperature": "°C", "time": "s"}
+
+
+def test_numbers_that_json_does_not_have(
+    client: TestClient, coffee: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"a": [1.0, float("nan")], "b": {"c": float("-inf")}, "d": "nan", "e": None, "f": 1}
+    monkeypatch.setattr(learned, "overview", lambda *_: given)
+    expected = {"a": [1.0, None], "b": {"c": None}, "d": "nan", "e": None, "f": 1}
+    assert client.get(f"{coffee}/overview").json() == expected

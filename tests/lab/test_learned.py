@@ -134,12 +134,6 @@ def test_of_many_choices_the_recommended_is_shown(tmp_path: Path) -> None:
     assert best in pair["x"]["values"]
 
 
-def test_numbers_that_json_does_not_have() -> None:
-    given = {"a": [1.0, float("nan")], "b": {"c": float("-inf")}, "d": "nan", "e": None, "f": 1}
-    expected = {"a": [1.0, None], "b": {"c": None}, "d": "nan", "e": None, "f": 1}
-    assert learned.finite(given) == expected
-
-
 def test_pairs_are_of_what_matters_most_and_at_the_same_time() -> None:
     branches = {"a": {"p": Float(0, 1), "q": Float(0, 1)}, "b": {}}
     space = Space({"m": Categorical(branches), "x": Float(0, 1), "y": Float(0, 1)})

@@ -134,21 +134,20 @@ def predict(study: AStudy, form: Predict) -> list[Predicted]:
 @router.get("/studies/{study}/overview")
 def overview(study: AStudy) -> dict[str, Any]:
     """Recommendation, importance, and whether it is worth going on."""
-    return learned.finite(study.ask_model("overview", learned.overview))
+    return study.ask_model("overview", learned.overview)
 
 
 @router.get("/studies/{study}/slices")
 def slices(study: AStudy) -> dict[str, Any]:
     """Prediction and gain along each parameter through the recommended config."""
-    return learned.finite(study.ask_model("slices", learned.slices))
+    return study.ask_model("slices", learned.slices)
 
 
 @router.get("/studies/{study}/contour")
 def contour(study: AStudy, x: str, y: str) -> dict[str, Any]:
     """Prediction, uncertainty and gain over two parameters."""
     key = ("contour", x, y)
-    found = study.ask_model(key, lambda opt, snapshot: learned.contour(opt, snapshot, x, y))
-    return learned.finite(found)
+    return study.ask_model(key, lambda opt, snapshot: learned.contour(opt, snapshot, x, y))
 
 
 def changed(snapshot: Snapshot, number: int, message: str) -> Changed:

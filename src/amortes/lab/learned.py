@@ -6,9 +6,8 @@ improvement, weighed by the chance of success and the cost, with pending trials 
 """
 
 import itertools
-import math
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from amortes.errors import DataError
 from amortes.lab.errors import ConflictError, NotFoundError
@@ -21,7 +20,6 @@ from amortes.optimiser.numeric import Numeric
 from amortes.optimiser.space import Config
 from amortes.optimiser.trials import robust_sd
 
-T = TypeVar("T")
 LEVEL = 0.9
 LINE, SIDE = 41, 21  # values along a slice, and along each side of a contour
 MATTER = 3  # parameters that are shown in pairs
@@ -174,15 +172,3 @@ def recommended(optimizer: Optimizer, level: float = LEVEL) -> Recommendation:
         return optimizer.recommend(level=level)
     except DataError as error:
         raise ConflictError(str(error)) from None
-
-
-def finite(value: T) -> T:
-    """The value with None for numbers that JSON does not have."""
-    plain: Any = value
-    if isinstance(value, dict):
-        plain = {name: finite(part) for name, part in value.items()}
-    elif isinstance(value, list):
-        plain = [finite(part) for part in value]
-    elif isinstance(value, float) and not math.isfinite(value):
-        plain = None
-    return plain  # type: ignore[no-any-return]
