@@ -15,7 +15,6 @@ import torch
 from amortes.errors import ConfigError, DataError, FileError
 from amortes.nets.kernel import KernelNetwork
 from amortes.optimiser import AmortesWarning, Float, Int, Optimizer, Trial, minimize
-from amortes.optimiser.minimize import executor_of
 from amortes.optimiser.result import Result
 from amortes.optimiser.space import Config
 
@@ -386,23 +385,3 @@ def test_patience_with_failures(network: KernelNetwork) -> None:
 def test_integers_of_numpy(network: KernelNetwork) -> None:
     result = run(network, lambda c: c["x"], n=np.int64(3), seed=np.int64(1), workers=np.int32(1))
     assert result.n_trials == 3
-
-
-def test_one_worker_is_the_caller() -> None:
-    with executor_of(1) as executor:
-        assert executor.submit(threading.current_thread).result() is threading.current_thread()
-        error = executor.submit(int, "x").exception()
-    assert isinstance(error, ValueError)
-
-
-def test_several_have_threads_of_their_own_with_as_many_cores() -> None:
-    together = threading.Barrier(2, timeout=20)
-
-    def work() -> tuple[int, int]:
-        together.wait()
-        return threading.get_ident(), torch.get_num_threads()
-
-    with executor_of(2) as executor:
-        a, b = (future.result() for future in [executor.submit(work), executor.submit(work)])
-    assert len({a[0], b[0], threading.get_ident()}) == 3
-    assert {a[1], b[1]} == {torch.get_num_threads()}
