@@ -269,11 +269,8 @@ class Conditioned:
         covariance = self.kernel(at_x.V, at_x.V) - C.mT @ C
         covariance.diagonal(dim1=-2, dim2=-1).add_(self.noise_variance[..., None])
         V = torch.cat([self.V, at_x.V], dim=-2)
-        L, info = torch.linalg.cholesky_ex(covariance)
-        if bool((info > 0).any()):  # by rounding: smooth functions without noise
-            X = torch.cat([self.X, X], dim=1)
-            whole = observed_covariance(self.prior, self.particles.hyper, X[:, None])
-            return linalg.inverse_triangular(linalg.cholesky(whole)), V, at_x
+        # What rounding makes indefinite, of smooth functions without noise, has the size of this.
+        L = linalg.cholesky(covariance, scale=self.prior_variance)
         inverse, (n, m) = linalg.inverse_triangular(L), C.shape[-2:]
         whitener = C.new_zeros(*C.shape[:2], n + m, n + m)
         whitener[..., :n, :n], whitener[..., n:, n:] = self.whitener, inverse
