@@ -10,16 +10,18 @@ SMALL = 64
 """Rows of triangular matrices up to which halves do not pay."""
 
 
-def cholesky(A: Tensor) -> Tensor:
+def cholesky(A: Tensor, scale: Tensor | None = None) -> Tensor:
     """Lower Cholesky factors of `... x n x n`, adding jitter only to the matrices that need it.
 
-    The jitter is relative to each matrix's mean diagonal and grows until the factorisation works.
+    The jitter is relative to the scale of each matrix, `...`, its mean diagonal by default, and grows
+    until the factorisation works.
     """
     L: Tensor
     L, info = torch.linalg.cholesky_ex(A)
     if not info.any():
         return L
-    scale = A.diagonal(dim1=-2, dim2=-1).mean(-1)
+    if scale is None:
+        scale = A.diagonal(dim1=-2, dim2=-1).mean(-1)
     shift = torch.zeros_like(scale)
     for jitter in JITTERS:
         failed = info > 0

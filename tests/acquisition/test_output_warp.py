@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from amortes.acquisition import Fitted
-from amortes.acquisition.output_warp import LEAST_POINTS, POWERS, fit_warped, from_scratch
+from amortes.acquisition.output_warp import LEAST_POINTS, POWERS, fit_warped, milestones
 from amortes.acquisition.units import Units
 from amortes.errors import DataError
 from amortes.nets.kernel import KernelNetwork
@@ -137,13 +137,14 @@ def test_points_outside_the_cube_are_refused() -> None:
         fit_warped(as_network(None), X, X[:, 0].exp(), maximise=True)
 
 
-def test_fits_that_begin_with_an_earlier_one_find_the_same(network: KernelNetwork) -> None:
+@pytest.mark.parametrize("n", [35, 36])
+def test_fits_that_begin_with_an_earlier_one_find_the_same(network: KernelNetwork, n: int) -> None:
     for seed in range(3):
-        X, g = smooth(37, seed)
+        X, g = smooth(n, seed)
         y = (1.2 * g).exp()
         earlier = fit_warped(network, X[:32], y[:32], maximise=True)
-        fitted = fit_warped(network, X[:36], y[:36], maximise=True, earlier=earlier)
-        fresh = fit_warped(network, X[:36], y[:36], maximise=True)
+        fitted = fit_warped(network, X, y, maximise=True, earlier=earlier)
+        fresh = fit_warped(network, X, y, maximise=True)
         assert fitted.log_evidence == pytest.approx(fresh.log_evidence, abs=1.5)
         Xq = torch.rand(64, 2, generator=generator(seed), dtype=torch.float64)
         ours, theirs = fitted.latent(Xq), fresh.latent(Xq)
@@ -151,6 +152,30 @@ def test_fits_that_begin_with_an_earlier_one_find_the_same(network: KernelNetwor
         away = (ours.icdf(half) - theirs.icdf(half)).abs()
         width = theirs.icdf(high) - theirs.icdf(low)
         assert float((away / width).median()) < 0.2
+
+
+def test_what_was_foreseen_changes_no_hyperparameters(network: KernelNetwork) -> None:
+    X, g = smooth(35)
+    X = torch.cat([X, X[:1] + 0.001])
+    y = torch.cat([g, g[:1]])
+    earlier = fit_warped(network, X[:33], y[:33], maximise=True)
+
+    def particles(y: torch.Tensor, X: torch.Tensor = X) -> Tensor:
+        fitted = fit_warped(network, X, y, maximise=True, earlier=earlier)
+        assert torch.equal(fitted.y, y)
+        lengthscale: Tensor = fitted.state.conditioned.particles.hyper.lengthscale
+        return lengthscale
+
+    before = earlier.state.conditioned.particles.hyper.lengthscale
+    assert torch.equal(particles(y), before)
+    # A surprise, an infinite one for the earlier units, other results before, and many results.
+    for value in (20.0, 1e90):
+        news = y.clone()
+        news[-1] = value
+        assert not torch.equal(particles(news), before)
+    assert not torch.equal(particles(y.flip(0), X.flip(0)), before)
+    X_more, g_more = smooth(37)
+    assert not torch.equal(particles(g_more, X_more), before)
 
 
 def test_an_earlier_fit_that_was_wrong_is_left_behind(network: KernelNetwork) -> None:
@@ -166,7 +191,14 @@ def test_an_earlier_fit_that_was_wrong_is_left_behind(network: KernelNetwork) ->
 
 
 def test_fits_from_scratch_become_rarer() -> None:
-    assert [from_scratch(n) for n in (1, 19, 20, 23, 28, 39, 47, 79, 95, 159)] == [
-        *(1, 19, 20, 20, 28, 36, 40, 72, 80, 144)
+    few = (1, 19, 20, 23, 28, 39, 47, 79, 95, 159)
+    assert [milestones(n) for n in few] == [
+        *([1], [19], [20], [20, 23], [28], [36, 39], [40, 44, 47], [72, 76, 79], [80, 88, 95]),
+        [144, 152, 159],
     ]
-    assert all(0.78 * n <= from_scratch(n) <= n for n in range(1, 1000))
+    for n in range(1, 1000):
+        counts = milestones(n)
+        assert 0.78 * n <= counts[0] <= counts[-1] == n
+        # A fit to some is what it is on the way to one to more.
+        for i, count in enumerate(counts):
+            assert milestones(count) == counts[: i + 1]

@@ -122,3 +122,11 @@ def test_a_recommendation_is_readable() -> None:
     )
     assert "&lt;relu&gt;" in found._repr_html_()
     assert "0.25 to 0.75" in found._repr_html_()
+
+
+def test_one_outlier_is_not_what_is_said_of_the_others(network: KernelNetwork) -> None:
+    results = [({"x": i / 9}, 1e30 if i == 4 else (i / 9 - 0.3) ** 2) for i in range(10)]
+    found = Optimizer({"x": Float(0, 1)}, network=network, start=results).predict({"x": 0.9})
+    assert found.lower <= found.median < 10.0
+    # The mean of so wide a distribution need not be between them, and is not what is printed.
+    assert f"value {found.median:.4g}, between" in repr(found)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from amortes.acquisition import Fitted
-from amortes.acquisition.output_warp import fit_warped, from_scratch
+from amortes.acquisition.output_warp import fit_warped, milestones
 from amortes.acquisition.policy import log_belief, worth_using
 from amortes.nets.base import Network
 from amortes.nets.kernel import KernelNetwork
@@ -401,10 +401,9 @@ def test_only_auto_believes_that_the_optimum_is_inside(
 def test_suggestions_do_not_depend_on_earlier_fits(network: KernelNetwork) -> None:
     space = Space({"x": Float(0, 1), "y": Float(0, 1)})
     chooser = suggester(network, space)
-    evaluate(chooser, lambda c: math.sin(9 * c["x"]) - (c["y"] - 0.4) ** 2, 31)
+    evaluate(chooser, lambda c: math.sin(9 * c["x"]) - (c["y"] - 0.4) ** 2, 45)
     fitted = chooser.fitted()
-    assert chooser._first is not None
-    assert from_scratch(31) == 28 == len(chooser._first[1].y)
+    assert [40, 44, 45] == milestones(45) == [len(fit.y) for fit in chooser._fits]
     again = Suggester(
         network, chooser.ledger, maximise=True, acquisition="logei", seed=0, initial=3, cost=None
     )

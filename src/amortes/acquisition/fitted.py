@@ -85,6 +85,10 @@ class Fitted:
         """Number of input dimensions."""
         return self.X.shape[-1]
 
+    def is_to(self, X: Tensor, y: Tensor) -> bool:
+        """Whether it is a fit to these results."""
+        return torch.equal(self.X, _inside(X)) and torch.equal(self.y, y)
+
     def with_pending(self, X_pending: Tensor | None) -> "Fitted":
         """The same data with other pending points."""
         other = self._fresh_copy()

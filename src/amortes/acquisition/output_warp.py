@@ -41,12 +41,15 @@ def fit_warped(
     """The network fitted to X, `n x d`, and y, `n`, in the units that explain y best.
 
     Networks that do not know the density of their data take y as it is. `earlier` is a fit to most
-    of the same results: inference then begins with its hyperparameters and its power.
+    of the same results, the first of them. If the others are few and no surprise to it, its
+    hyperparameters and units stay; else inference begins with them.
     """
     plain = Units.of(y, maximise=maximise)
     if len(y) < LEAST_POINTS or float(plain.to_network(y).std()) == 0.0 or not network.has_evidence:
         return Fitted(network, X, y, maximise=maximise)
     X = checked_points(X, "X")
+    if earlier is not None and (same := _with_news(earlier, X, y)) is not None:
+        return same
     choices, Z, slopes = plain.with_powers(POWERS, y)
     prior = torch.tensor([_log_prior(units) for units in choices], dtype=slopes.dtype)
     slopes = slopes + prior[:, None] / len(y)
@@ -62,14 +65,35 @@ def fit_warped(
     return Fitted(network, X, y, maximise=maximise, units=choices[int(choice)], state=state)
 
 
-def from_scratch(n: int) -> int:
-    """How many of n results, the first ones, to fit from scratch before a fit to all.
+def milestones(n: int) -> list[int]:
+    """How many of n results, the first ones, to fit to in turn, each fit beginning with the last.
 
-    One result more changes little of what is known about hyperparameters, and a fit that begins
-    with an earlier one takes a third to a half of the time. All while there are few; then multiples
-    of 4, of 8 from 40 on, of 16 from 80 on, and so forth: docs/log.md, 2026-11-18.
+    One result more changes little of what is known about hyperparameters. So from `FROM_SCRATCH`
+    results on only the first of these fits is from scratch, every 4 results, every 8 from 40 on, 16
+    from 80 on, and so forth. The second follows it by a few steps, and the last one keeps its
+    hyperparameters if it can: docs/log.md, 2026-11-18.
     """
-    return n if n < FROM_SCRATCH else n - n % (2 << (n // 20).bit_length())
+    if n < FROM_SCRATCH:
+        return [n]
+    return sorted({n - n % (2 << (n // 20).bit_length()), n - n % _refreshed_every(n), n})
+
+
+def _refreshed_every(n: int) -> int:
+    """Results after which hyperparameters are inferred anew: 4, 8 from 80 on, 16 from 160 on."""
+    return max(4, 1 << (n // 20).bit_length())
+
+
+def _with_news(earlier: Fitted, X: Tensor, y: Tensor) -> Fitted | None:
+    """An earlier fit to the first results with the others, too; None if that would not do."""
+    first, network, units = len(earlier.y), earlier.network, earlier.units
+    few = 0 < len(y) - first < _refreshed_every(len(y))
+    if not few or not earlier.is_to(X[:first], y[:first]):
+        return None
+    news = units.to_network(y[first:])
+    state = network.with_results(earlier.state, X[None, first:], news[None])
+    if state is None:
+        return None
+    return Fitted(network, X, y, maximise=earlier.maximise, units=units, state=state)
 
 
 def _log_prior(units: Units) -> float:

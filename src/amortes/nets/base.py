@@ -123,7 +123,7 @@ class Network(nn.Module, ABC, Generic[State]):
         return None
 
     has_evidence: bool = False
-    """Whether it knows the density of its data: `log_evidence`, `condition_likeliest`."""
+    """Whether it knows the density of its data, which the methods that follow are about."""
 
     def condition_likeliest(
         self, X: Tensor, Y: Tensor, bonus: Tensor, earlier: State | None = None
@@ -135,6 +135,14 @@ class Network(nn.Module, ABC, Generic[State]):
         `earlier` is the state of most of the same data, to begin with.
         """
         raise NotImplementedError
+
+    def with_results(self, state: State, X: Tensor, y: Tensor) -> State | None:
+        """The state with a few more results instead of pending points.
+
+        X `b x m x d`, y `b x m`. In a fraction of the time of `condition`; None if that would not
+        do, because they are a surprise.
+        """
+        return None
 
     def log_evidence(self, state: State) -> Tensor:
         """Log density of the data: `b`."""

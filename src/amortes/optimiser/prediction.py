@@ -51,9 +51,9 @@ class Prediction:
 
     @property
     def text(self) -> str:
-        """The mean and the interval in one line."""
+        """The median and the interval in one line."""
         return (
-            f"{number(self.mean, 4)}, between {interval(self.lower, self.upper, 'and', 4)} with "
+            f"{number(self.median, 4)}, between {interval(self.lower, self.upper, 'and', 4)} with "
             f"probability {percent(self.level)}"
         )
 

@@ -29,7 +29,7 @@ from amortes.acquisition import (
     maximise_pool,
 )
 from amortes.acquisition.domain import is_among
-from amortes.acquisition.output_warp import fit_warped, from_scratch
+from amortes.acquisition.output_warp import fit_warped, milestones
 from amortes.acquisition.policy import automatic, log_belief, recommended, worth_using
 from amortes.errors import ConfigError, DataError, require_int, shown
 from amortes.nets.base import Network
@@ -90,8 +90,7 @@ class Suggester:
         self.maximise, self.acquisition, self.seed = maximise, acquisition, seed
         self.initial, self.cost, self.partial = initial, cost, partial
         self._kept: dict[str, tuple[Hashable, Any]] = {}  # fits, and what they depend on
-        # The first results, points and values, and the fit to them: see `fit`.
-        self._first: tuple[tuple[Tensor, Tensor], Fitted] | None = None
+        self._fits: list[Fitted] = []  # to the first results, and to all: see `fit`
         self._warned = set() if warned is None else warned
 
     def next(self, given: Mapping[str, Any] | None = None) -> Config:
@@ -151,16 +150,18 @@ class Suggester:
     def fit(self, ledger: Ledger) -> Fitted:
         """The network fitted to the results of a ledger.
 
-        Inference begins with what it found for the first results: see `output_warp.from_scratch`.
+        Each begins with those to the first of them: see `output_warp.milestones`.
         """
         X, y = ledger.points("done"), ledger.values()
-        fit = functools.partial(fit_warped, self.network, maximise=self.maximise)
-        count = from_scratch(len(y)) if self.network.has_evidence else len(y)
-        first = X[:count], y[:count]
-        if self._first is None or not all(map(torch.equal, first, self._first[0])):
-            self._first = first, fit(*first)
-        earlier = self._first[1]
-        fitted = earlier if count == len(y) else fit(X, y, earlier=earlier)
+        fitted, kept = None, []
+        for count in milestones(len(y)) if self.network.has_evidence else [len(y)]:
+            known = (f for f in self._fits if f.is_to(X[:count], y[:count]))
+            fitted = next(known, None) or fit_warped(
+                self.network, X[:count], y[:count], maximise=self.maximise, earlier=fitted
+            )
+            kept.append(fitted)
+        assert fitted is not None
+        self._fits = kept
         LOG.info("fitted to %d results", len(y))
         return fitted
 
@@ -267,7 +268,7 @@ class Suggester:
 
     def __getstate__(self) -> dict[str, Any]:
         # What was fitted is fitted again, and some of it is no data.
-        return self.__dict__ | {"_kept": {}, "_first": None}
+        return self.__dict__ | {"_kept": {}, "_fits": []}
 
     @functools.cached_property
     def fingerprint(self) -> str:

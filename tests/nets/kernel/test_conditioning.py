@@ -1,5 +1,6 @@
 import dataclasses
 from decimal import Decimal, localcontext
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ import torch
 from torch import Tensor
 
 from amortes.nets.kernel.conditioning import ROUGHLY, VARIANCE_FLOOR, Conditioned, condition
+from amortes.nets.kernel.hyper_posterior import observed_covariance
 from amortes.nets.kernel.inference import infer, infer_particles
 from amortes.nets.kernel.particles import ParticleConfig
 from amortes.prior.gp import PRIORS, Hyperparameters, Marginal
@@ -66,7 +68,7 @@ def test_pending_points_shrink_variances_like_observations_and_leave_means(task:
     particles = infer_particles(PRIOR, task.X, task.y, ParticleConfig(count=3))
     plain = condition(PRIOR, particles, task.X, task.y).moments(task.Xq)
     pending = task.Xq[:, :2]
-    waiting = condition(PRIOR, particles, task.X, task.y, pending).moments(task.Xq)
+    waiting = condition(PRIOR, particles, task.X, task.y).with_pending(pending).moments(task.Xq)
     X = torch.cat([task.X, pending], dim=1)
     y = torch.cat([task.y, torch.zeros(3, 2, dtype=torch.float64)], dim=1)
     observed = condition(PRIOR, particles, X, y).moments(task.Xq)
@@ -85,14 +87,14 @@ def test_covariances_agree_with_conditioning_on_one_more_point(task: TaskBatch) 
     assert torch.allclose(cov, cov.mT, atol=1e-10)
     noise = conditioned.noise_variance[..., None]
     expected = at.variance - cov[..., 0].square() / (at.variance[..., :1] + noise)
-    more = condition(PRIOR, particles, task.X, task.y, task.Xq[:, :1]).moments(task.Xq)
+    more = conditioned.with_pending(task.Xq[:, :1]).moments(task.Xq)
     assert torch.allclose(more.variance, expected, atol=1e-7)
 
 
 def test_kriging_believer_is_observing_what_is_expected(task: TaskBatch) -> None:
     particles = infer_particles(PRIOR, task.X, task.y, ParticleConfig(count=4))
     pending = task.Xq[:, :2]
-    waiting = condition(PRIOR, particles, task.X, task.y, pending)
+    waiting = condition(PRIOR, particles, task.X, task.y).with_pending(pending)
     weights = particles.log_weights.exp()[..., None]
     expected = (weights * waiting.moments(pending).mean).sum(1)
     X, y = torch.cat([task.X, pending], dim=1), torch.cat([task.y, expected], dim=1)
@@ -146,16 +148,56 @@ def test_factors_that_are_known_are_used(task: TaskBatch) -> None:
     torch.testing.assert_close(known.whitener, fresh.whitener, rtol=1e-9, atol=1e-9)
     scaled = condition(PRIOR, particles, task.X, task.y, root=2.0 * root)
     assert torch.allclose(scaled.whitener, 0.5 * known.whitener)
-    # With pending points they are others.
-    pending = condition(PRIOR, particles, task.X, task.y, task.Xq, 2.0 * root)
-    assert torch.allclose(
-        pending.whitener[..., : task.X.shape[1], : task.X.shape[1]], known.whitener
-    )
+
+
+def test_more_results_are_as_if_conditioned_anew(task: TaskBatch) -> None:
+    particles = infer_particles(PRIOR, task.X, task.y, ParticleConfig(count=4))
+    fresh, n = condition(PRIOR, particles, task.X, task.y), task.X.shape[1] - 2
+    first = condition(PRIOR, particles, task.X[:, :n], task.y[:, :n])
+    for known in (first, first.with_pending(task.Xq)):
+        told, off = known.with_results(task.X[:, n:], task.y[:, n:])
+        torch.testing.assert_close(told.whitener, fresh.whitener, rtol=1e-8, atol=1e-8)
+        torch.testing.assert_close(told.coefficients, fresh.coefficients, rtol=1e-7, atol=1e-7)
+        torch.testing.assert_close(told.V, fresh.V)
+        assert told.num_observed == n + 2
+        # Weights by Bayes' theorem, from densities by another road.
+        each = [
+            torch.stack([_density(fresh, rows, p) for p in range(fresh.weights.shape[1])], dim=1)
+            for rows in (slice(None), slice(n))
+        ]
+        foreseen = particles.log_weights + each[0] - each[1]
+        weights, evidence = told.particles.log_weights, told.particles.log_evidence
+        assert torch.allclose(weights, foreseen.log_softmax(-1), atol=1e-7)
+        assert torch.allclose(evidence - particles.log_evidence, foreseen.logsumexp(-1), atol=1e-7)
+        assert off.shape == (len(task.X),)
+    # A result that is a thousand away is further off than others.
+    assert (first.with_results(task.X[:, n:], task.y[:, n:] + 1e3)[1] > 100.0 * off).all()
+
+
+def _density(conditioned: Conditioned, rows: slice, p: int) -> Tensor:
+    """log p(y | θ) of some of the observations, by PyTorch's Gaussian: `b`."""
+    X, y = conditioned.X[:, rows], conditioned.y[:, rows]
+    K = observed_covariance(conditioned.prior, conditioned.particles.hyper[:, p], X)
+    mean = torch.full_like(y, conditioned.prior.mean.loc)
+    normal: Any = torch.distributions.MultivariateNormal(mean, K)  # untyped in torch
+    density: Tensor = normal.log_prob(y)
+    return density
+
+
+def test_points_that_rounding_makes_certain_are_appended() -> None:
+    X = torch.rand(1, 60, 2, generator=generator(2), dtype=torch.float64)
+    y = (3.0 * X).sin().sum(-1)
+    particles = infer_particles(PRIOR, X[:, :40], y[:, :40], ParticleConfig(count=4, steps=30))
+    first = condition(PRIOR, particles, X[:, :40], y[:, :40])
+    twice = torch.cat([X[:, 40:], X[:, 40:], X[:, :5]], dim=1)
+    told, _ = first.with_results(twice, (3.0 * twice).sin().sum(-1))
+    assert told.whitener.isfinite().all()
+    assert torch.allclose(told.moments(X).mean, y[:, None], atol=1e-4)
 
 
 def test_summaries_of_all_particles(task: TaskBatch) -> None:
     particles = infer_particles(PRIOR, task.X, task.y, ParticleConfig(count=2))
-    conditioned = condition(PRIOR, particles, task.X, task.y, task.Xq[:, :2])
+    conditioned = condition(PRIOR, particles, task.X, task.y).with_pending(task.Xq[:, :2])
     n, count = task.X.shape[1], particles.log_weights.shape[1]
     at_data = condition(PRIOR, particles, task.X, task.y).moments(task.X).mean
     assert conditioned.observed_mean.shape == (*at_data.shape[:2], n)

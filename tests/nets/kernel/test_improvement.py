@@ -14,7 +14,8 @@ from amortes.prior.tasks import TaskBatch
 def conditioned_on(task: TaskBatch, name: str, pending: Tensor | None = None) -> Conditioned:
     prior = PRIORS[name]
     particles = infer_particles(prior, task.X, task.y, ParticleConfig(count=4))
-    return condition(prior, particles, task.X, task.y, pending)
+    conditioned = condition(prior, particles, task.X, task.y)
+    return conditioned if pending is None else conditioned.with_pending(pending)
 
 
 @pytest.mark.parametrize("name", ["robust", "real"])

@@ -6,9 +6,14 @@ covariance,
 
     m(x) = m0 + k_x' a,    cov(x, x') = k'(x, x') - (W k_x)' (W k_x'),
 
-which turns every later question into matrix products. Points that are being evaluated enter W but
-not a: variances shrink exactly as they will, means stay. So particles that disagree about a pending
-value go on to do so, though it will settle that; `kriging_believer` tells them all the same.
+which turns every later question into matrix products. With more points only a few rows are new:
+with C = W k_x and L the factor of cov(x, x') + s^2 I at these,
+
+    W <- [W 0; -L^-1 C' W  L^-1].
+
+Points that are being evaluated enter W but not a: variances shrink exactly as they will, means
+stay. So particles that disagree about a pending value go on to do so, though it will settle that;
+`kriging_believer` tells them all the same.
 
 Points are scaled first, warped and divided by lengthscales as each particle has it; derivatives are
 those by scaled coordinates. An interior maximum has a zero gradient and a negative curvature in
@@ -18,6 +23,7 @@ Shapes: b datasets, k particles, n observations (with pending ones), q queries, 
 """
 
 import dataclasses
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,7 +49,7 @@ from amortes.prior.warp import log_slope
 VARIANCE_FLOOR = 1e-11
 # Particles that are enough for a first impression, as most of the weight is on a few; fewer of
 # large datasets: no more than this many points in all.
-ROUGHLY, ROUGH_POINTS = 8, 1600
+ROUGHLY, ROUGH_POINTS = 8, 800
 # Lengths below this are this: nothing is that short where anything can be learned.
 SHORTEST = 0.02
 
@@ -208,6 +214,83 @@ class Conditioned:
             whitener=self.whitener[rows, index],
         )
 
+    def with_pending(self, X: Tensor) -> "Conditioned":
+        """The same results with other pending points, X `b x p x d`."""
+        known = self._without_pending()
+        if X.shape[1] == 0:
+            return known
+        whitener, V, _ = known._appended(X)
+        coefficients = torch.nn.functional.pad(known.coefficients, (0, X.shape[1]))
+        everything = torch.cat([known.X, X], dim=1)
+        return dataclasses.replace(
+            known, X=everything, V=V, whitener=whitener, coefficients=coefficients
+        )
+
+    def with_results(self, X: Tensor, y: Tensor) -> tuple["Conditioned", Tensor]:
+        """The same with more results, X `b x m x d` and y `b x m`, instead of pending points.
+
+        Particles are weighed by what they foresaw, p(y | data, θ). Also returns how far they were
+        off, `b`: the mean of the squares of independent residuals, one on average if all is right.
+        """
+        known, m = self._without_pending(), X.shape[1]
+        whitener, V, at_x = known._appended(X)
+        n, new = known.num_observed, whitener[..., known.num_observed :, known.num_observed :]
+        off = new @ (y[:, None] - at_x.mean)[..., None]  # b x k x m x 1
+        squares = off.square().sum((-1, -2))
+        log_density = new.diagonal(dim1=-2, dim2=-1).log().sum(-1) - 0.5 * squares
+        log_weights = self.particles.log_weights + log_density
+        log_evidence = log_weights.logsumexp(-1) - 0.5 * m * math.log(2.0 * math.pi)
+        particles = dataclasses.replace(
+            self.particles,
+            log_weights=log_weights.log_softmax(-1),
+            log_evidence=self.particles.log_evidence + log_evidence,
+        )
+        change = whitener[..., n:, :].mT @ off  # of the vector a
+        coefficients = torch.nn.functional.pad(known.coefficients, (0, m)) + change.squeeze(-1)
+        told = dataclasses.replace(
+            known,
+            particles=particles,
+            X=torch.cat([known.X, X], dim=1),
+            V=V,
+            num_observed=n + m,
+            y=torch.cat([known.y, y], dim=1),
+            coefficients=coefficients,
+            whitener=whitener,
+        )
+        return told, (told.weights * squares).sum(-1) / m
+
+    def _appended(self, X: Tensor) -> tuple[Tensor, Tensor, Moments]:
+        """W and the scaled points with m more points, and the moments at these.
+
+        `b x k x (n + m) x (n + m)`, `b x k x (n + m) x d`.
+        """
+        at_x = self.moments(X)
+        C = at_x.whitened  # b x k x n x m
+        covariance = self.kernel(at_x.V, at_x.V) - C.mT @ C
+        covariance.diagonal(dim1=-2, dim2=-1).add_(self.noise_variance[..., None])
+        V = torch.cat([self.V, at_x.V], dim=-2)
+        # What rounding makes indefinite, of smooth functions without noise, has the size of this.
+        L = linalg.cholesky(covariance, scale=self.prior_variance)
+        inverse, (n, m) = linalg.inverse_triangular(L), C.shape[-2:]
+        whitener = C.new_zeros(*C.shape[:2], n + m, n + m)
+        whitener[..., :n, :n], whitener[..., n:, n:] = self.whitener, inverse
+        whitener[..., n:, :n] = -inverse @ (C.mT @ self.whitener)
+        return whitener, V, at_x
+
+    def _without_pending(self) -> "Conditioned":
+        """The same results alone."""
+        n = self.num_observed
+        if self.X.shape[1] == n:
+            return self
+        return dataclasses.replace(
+            self,
+            X=self.X[:, :n].contiguous(),
+            V=self.V[..., :n, :].contiguous(),
+            coefficients=self.coefficients[..., :n].contiguous(),
+            # The leading block of a Cholesky factor, and of its inverse, belongs to these points.
+            whitener=self.whitener[..., :n, :n].contiguous(),
+        )
+
     def kriging_believer(self) -> "Conditioned":
         """The same, had each pending point given just what is expected of it, on average."""
         n = self.num_observed
@@ -241,28 +324,16 @@ class Conditioned:
 
 
 def condition(
-    prior: GPPrior,
-    particles: Particles,
-    X: Tensor,
-    y: Tensor,
-    X_pending: Tensor | None = None,
-    root: Tensor | None = None,
+    prior: GPPrior, particles: Particles, X: Tensor, y: Tensor, root: Tensor | None = None
 ) -> Conditioned:
-    """Factorise once per particle: X `b x n x d`, y `b x n`, X_pending `b x p x d`, float64.
+    """Factorise once per particle: X `b x n x d`, y `b x n`, float64.
 
-    `root`, `b x k x n x n`, are the factors without pending points, if somebody knows them.
+    `root`, `b x k x n x n`, are the Cholesky factors, if somebody knows them.
     """
-    n = X.shape[1]
-    everything = X if X_pending is None else torch.cat([X, X_pending], dim=1)
-    if root is not None and X_pending is None:
-        L = root
-    else:
-        L = linalg.cholesky(observed_covariance(prior, particles.hyper, everything[:, None]))
-    whitener = linalg.inverse_triangular(L)
-    # The leading block of a Cholesky factor, and of its inverse, belongs to the leading points.
-    observed = whitener[..., :n, :n]
+    if root is None:
+        root = linalg.cholesky(observed_covariance(prior, particles.hyper, X[:, None]))
+    whitener = linalg.inverse_triangular(root)
     residual = (y - prior.mean.loc)[:, None, :, None]
-    coefficients = (observed.mT @ (observed @ residual)).squeeze(-1)
-    coefficients = torch.nn.functional.pad(coefficients, (0, L.shape[-1] - n))
-    V = scaled(particles.hyper, everything[:, None])
-    return Conditioned(prior, particles, everything, V, n, y, coefficients, whitener)
+    coefficients = (whitener.mT @ (whitener @ residual)).squeeze(-1)
+    V = scaled(particles.hyper, X[:, None])
+    return Conditioned(prior, particles, X, V, X.shape[1], y, coefficients, whitener)

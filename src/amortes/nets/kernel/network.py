@@ -44,6 +44,9 @@ GAIN_WIDTH = 0.05
 # Points from which on the encoder is asked: with fewer, settings of the prior do as well, and its
 # time is an eighth of all (docs/log.md, 2026-11-18).
 WORTH_ASKING = 24
+# Particles go on to serve for more results while at least this share of their effective number is
+# left, and the results are off by no more than so many variances: docs/log.md, 2026-11-18.
+STILL_EFFECTIVE, FORESEEN = 0.5, 4.0
 # Numbers per temporary: 1 MB. With 45 points, eight times as many took 2.5 times as long.
 CHUNK = 1 << 17
 
@@ -127,18 +130,28 @@ class KernelNetwork(Network[KernelState]):
             y64 = Y64[rows, choice]
             if part is not None:
                 particles, root = weighed_by_all(self.prior, particles, root, part, X64, y64)
-            pending = None if X_pending is None else _double(X_pending)
-            conditioned = condition(self.prior, particles, X64, y64, pending, root)
+            conditioned = condition(self.prior, particles, X64, y64, root)
+            if X_pending is not None:
+                conditioned = conditioned.with_pending(_double(X_pending))
             return KernelState(conditioned, modes), choice
+
+    def with_results(self, state: KernelState, X: Tensor, y: Tensor) -> KernelState | None:
+        """See `Network.with_results`: by the same particles, weighed by what they foresaw."""
+        with _kept():
+            before = state.conditioned.particles
+            conditioned, off = state.conditioned.with_results(_double(X), _double(y))
+            after = conditioned.particles
+            share = _effective(after.log_weights) / _effective(before.log_weights)
+            # Written so that NaN fails.
+            fine = bool(((share >= STILL_EFFECTIVE) & (off <= FORESEEN)).all())
+            return KernelState(conditioned, state.modes) if fine else None
 
     def with_pending(self, state: KernelState, X_pending: Tensor | None) -> KernelState:
         """Keep the particles, which do not depend on pending points."""
         known = state.conditioned
         with _kept():
-            X = known.X[:, : known.num_observed].contiguous()
-            pending = None if X_pending is None else _double(X_pending)
-            conditioned = condition(self.prior, known.particles, X, known.y, pending)
-            return KernelState(conditioned, state.modes)
+            pending = known.X[:, :0] if X_pending is None else _double(X_pending)
+            return KernelState(known.with_pending(pending), state.modes)
 
     def predict(self, state: KernelState, Xq: Tensor, hint: Hint | None = None) -> GaussianMixture:
         """Mixture of Gaussians over particles; see `Network.predict`."""
@@ -281,6 +294,11 @@ def _kept() -> Iterator[None]:
     """For what needs no gradients itself, but is kept for calls that do: not in inference mode."""
     with torch.inference_mode(False), torch.no_grad():
         yield
+
+
+def _effective(log_weights: Tensor) -> Tensor:
+    """Effective number of particles, `b x k -> b`."""
+    return log_weights.exp().square().sum(-1).reciprocal()
 
 
 def _double(t: Tensor) -> Tensor:
