@@ -13,8 +13,8 @@ SMALL = 64
 def cholesky(A: Tensor, scale: Tensor | None = None) -> Tensor:
     """Lower Cholesky factors of `... x n x n`, adding jitter only to the matrices that need it.
 
-    The jitter is relative to the scale of each matrix, `...`, which is its mean diagonal by default,
-    and grows until the factorisation works.
+    The jitter grows until the factorisation works. It is relative to `scale`, `...`, by default the
+    mean diagonal of each matrix.
     """
     L: Tensor
     L, info = torch.linalg.cholesky_ex(A)
