@@ -38,7 +38,7 @@ from amortes.bench.report.parts import (
     spread,
     text_of,
 )
-from amortes.bench.report.style import DASHED, LIGHT, Look, look
+from amortes.bench.report.style import COLOURS, DASHED, Look, look
 from amortes.optimiser.text import counted
 
 CHECKPOINTS = (10, 25, 50, 100)
@@ -147,7 +147,7 @@ def _variants(name: str, title: str, what: str, curves: pd.DataFrame, plain: str
     def variant(method: str) -> Look:
         colour = VARIANTS[kinds.index(parse_method(method).weights) % len(VARIANTS)]
         dashed = parse_method(method).model == "paper"
-        return {"color": LIGHT[colour], "ls": DASHED if dashed else "-", "lw": 1.6}
+        return {"color": COLOURS[colour], "ls": DASHED if dashed else "-", "lw": 1.6}
 
     def label(method: str) -> str:
         return f"{MODELS[parse_method(method).model]}, {parse_method(method).weights or plain}"

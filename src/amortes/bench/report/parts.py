@@ -9,6 +9,7 @@ A section is a function that yields its figures, tables and notes (plain sentenc
 """
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -62,18 +63,17 @@ class Table:
     title: str
     cells: pd.DataFrame
 
-    @property
-    def left(self) -> list[bool]:
-        """For each column, whether it holds text; the first one always does."""
-        bare = self.cells.apply(lambda column: column.str.removeprefix("**").str[:1].str.isalpha())
-        return [True, *bare.any().iloc[1:]]
-
     def markdown(self) -> str:
-        """The table with its title in bold above; text is on the left, numbers on the right."""
-        rows = [self.cells.columns, *records(self.cells)]
-        head, *body = ("| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in rows)
-        sides = "|" + "".join("---|" if left else "---:|" for left in self.left)
-        return "\n".join([f"**{self.title}**", "", head, sides, *body]) + "\n"
+        """The table with its title in bold above; the first column is on the left."""
+        sides = ["---", *["---:"] * (self.cells.shape[1] - 1)]
+        rows = [[c.replace("|", "\\|") for c in row] for row in records(self.cells)]
+        lines = [f"| {' | '.join(row)} |" for row in [self.cells.columns, sides, *rows]]
+        return "\n".join([f"**{self.title}**", "", *lines]) + "\n"
+
+    def html(self) -> str:
+        """The table for a page; all text is escaped."""
+        text = self.cells.to_html(index=False, border=0, justify="unset")
+        return re.sub(r"\*\*(.*?)\*\*", r"<strong>\1</strong>", text)
 
     def csv(self) -> str:
         """Comma-separated values, without asterisks."""

@@ -1,4 +1,4 @@
-"""Colours, lines, and saving figures: as files, and as SVG that follows the page's theme.
+"""Colours, lines, and figures as SVG.
 
 Colour says which acquisition a network uses, or which baseline a method is; GPs are grey. Solid
 lines were measured here, dashed ones are published. Colours are after Okabe & Ito
@@ -9,7 +9,6 @@ import io
 import re
 from typing import Any
 
-import markupsafe
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,24 +18,22 @@ from amortes.bench.methods.registry import METHODS
 from amortes.bench.report.names import parse_method
 
 COLOURS = {
-    "ink": ("#212529", "#e4e7ea"),
-    "faint": ("#dee2e6", "#343b42"),
-    "blue": ("#0072b2", "#4aa8e8"),
-    "vermillion": ("#d55e00", "#ff8b45"),
-    "green": ("#009e73", "#2ecfa0"),
-    "purple": ("#b0518c", "#e693c6"),
-    "wine": ("#7a1f4d", "#c8648f"),
-    "grey": ("#5c636a", "#adb5bd"),
-    "brown": ("#8a6d2b", "#cfae62"),
-    "sky": ("#2f93cf", "#8fd0f7"),
-    "amber": ("#b97d00", "#f4c04f"),
-    "indigo": ("#4b3f9e", "#a79bf0"),
-    "olive": ("#6b7a1e", "#b8c95a"),
-    "teal": ("#0f7c8a", "#4fc3d0"),
-    "silver": ("#868e96", "#868e96"),
+    "ink": "#212529",
+    "faint": "#dee2e6",
+    "blue": "#0072b2",
+    "vermillion": "#d55e00",
+    "green": "#009e73",
+    "purple": "#b0518c",
+    "wine": "#7a1f4d",
+    "grey": "#5c636a",
+    "brown": "#8a6d2b",
+    "sky": "#2f93cf",
+    "amber": "#b97d00",
+    "indigo": "#4b3f9e",
+    "olive": "#6b7a1e",
+    "teal": "#0f7c8a",
+    "silver": "#868e96",
 }
-"""Name: on white, on black. The page defines a CSS variable for each."""
-LIGHT = {name: light for name, (light, _) in COLOURS.items()}
 OURS = {
     "auto": ("ink", "*"),
     "pes": ("blue", "o"),
@@ -52,6 +49,15 @@ DASHED = (0, (4, 2))
 DOTTED = (0, (1, 1.2))
 Look = dict[str, Any]
 """How a line is drawn: options of `Axes.plot`."""
+MODELS: dict[str, Look] = {
+    "ours": {"ls": "-", "lw": 1.6},
+    "fb": {"color": "grey", "ls": "-", "lw": 1.4},
+    "map": {"color": "brown", "ls": DOTTED, "lw": 1.5},
+    "paper": {"marker": "", "ls": DASHED, "lw": 1.2},
+    "paper:fb": {"color": "grey", "ls": DASHED, "lw": 1.2, "mfc": "none"},
+    "other": {"ls": "-.", "lw": 1.3},
+}
+"""What a model changes of the look of its acquisition."""
 
 
 def look(name: str, *, apart: bool = False) -> Look:
@@ -61,41 +67,26 @@ def look(name: str, *, apart: bool = False) -> Look:
     """
     method = parse_method(name)
     colour, marker = OURS.get(method.acquisition, ("silver", "*"))
-    found: tuple[str, str, Any, float]
-    match method.model:
-        case "fb" | "paper:fb" if apart:
-            found = (colour, marker, DOTTED, 1.2)
-        case "ours":
-            found = (colour, marker, "-.", 1.3) if method.weights else (colour, marker, "-", 1.6)
-        case "fb":
-            found = ("grey", marker, "-", 1.4)
-        case "map":
-            found = ("brown", marker, DOTTED, 1.5)
-        case "paper":
-            found = (colour, "", DASHED, 1.2)
-        case "paper:fb":
-            found = ("grey", marker, DASHED, 1.2)
-        case _:
-            entry = METHODS.get(name)
-            found = (
-                (entry.colour, entry.marker, "-.", 1.3) if entry else (colour, marker, "-.", 1.3)
-            )
-    hollow = method.weights or method.model == "paper:fb" or (apart and method.model == "fb")
-    light = LIGHT[found[0]]
-    options = dict(zip(("color", "marker", "ls", "lw"), (light, *found[1:]), strict=True))
-    return options | {"ms": 4.0, "mfc": "none" if hollow else light}
+    options = {"color": colour, "marker": marker, "ms": 4.0} | MODELS[method.model]
+    if method.model == "other" and (entry := METHODS.get(name)):
+        options |= {"color": entry.colour, "marker": entry.marker}
+    elif method.model == "ours" and method.weights:
+        options |= {"ls": "-.", "lw": 1.3, "mfc": "none"}
+    elif method.model in ("fb", "paper:fb") and apart:
+        options |= {"color": colour, "ls": DOTTED, "lw": 1.2, "mfc": "none"}
+    return options | {"color": COLOURS[options["color"]]}
 
 
 def tidy(ax: Axes) -> None:
     """The common look of all axes."""
     ax.spines[["top", "right"]].set_visible(False)
-    ax.spines[["left", "bottom"]].set_color(LIGHT["grey"])
-    ax.grid(color=LIGHT["faint"], lw=0.6)
+    ax.spines[["left", "bottom"]].set_color(COLOURS["grey"])
+    ax.grid(color=COLOURS["faint"], lw=0.6)
     ax.set_axisbelow(True)
-    ax.tick_params(which="both", colors=LIGHT["ink"], labelsize=8)
+    ax.tick_params(which="both", colors=COLOURS["ink"], labelsize=8)
     ax.tick_params(length=3)
     for text in (ax.title, ax.xaxis.label, ax.yaxis.label):
-        text.set(color=LIGHT["ink"], fontsize=9)
+        text.set(color=COLOURS["ink"], fontsize=9)
 
 
 def legend(figure: Figure, looks: dict[str, Look], columns: int = 4) -> None:
@@ -107,12 +98,12 @@ def legend(figure: Figure, looks: dict[str, Look], columns: int = 4) -> None:
         ncols=min(columns, len(looks)),
         frameon=False,
         fontsize=9,
-        labelcolor=LIGHT["ink"],
+        labelcolor=COLOURS["ink"],
     )
 
 
 def svg_text(figure: Figure) -> str:
-    """The figure as SVG without a background; coordinates to a hundredth of a point."""
+    """The figure as SVG on white; coordinates to a hundredth of a point."""
     # Lay out once, for the PNG, whose letters are wider than those of the SVG.
     figure.set_dpi(DPI)
     figure.draw_without_rendering()
@@ -126,19 +117,3 @@ def svg_text(figure: Figure) -> str:
         return re.sub(r"(\.\d\d)\d+", r"\1", match[0])
 
     return re.sub(r' (d|x|y)="[^"]*"', shorten, buffer.getvalue().decode())
-
-
-def inline_svg(svg: str, name: str, description: str) -> str:
-    """An `<svg>` for a page: colours as CSS variables, ids that start with name.
-
-    Its width in points is the CSS variable --points, so that letters have one size on the page.
-    """
-    text = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
-    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
-    for variable, (light, _) in COLOURS.items():
-        text = re.sub(light, f"var(--{variable})", text, flags=re.IGNORECASE)
-    label = f'role="img" aria-label="{markupsafe.escape(description)}"'
-    head, end, rest = text.partition(">")
-    head = re.sub(r' height="[^"]*"', "", head)
-    head = re.sub(r' width="([0-9.]+)pt"', rf' {label} style="--points: \1"', head)
-    return head + end + rest

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import jinja2
-import markupsafe
 import pandas as pd
 
 from amortes.bench.report.curve_sections import accuracy, hpob, noise, real, regret, traces, weights
@@ -14,10 +13,9 @@ from amortes.bench.report.curves import SEEDS
 from amortes.bench.report.families import families
 from amortes.bench.report.load import FLOOR, Results
 from amortes.bench.report.names import GROUPS, label_of, panel_label
-from amortes.bench.report.parts import Drawing, Part, Section, Study, Table, section
+from amortes.bench.report.parts import Drawing, Part, Section, Study, Table, section, spread
 from amortes.bench.report.runtime import runtime
 from amortes.bench.report.standings import RULE, losses, standings, standings_section
-from amortes.bench.report.style import COLOURS, inline_svg
 from amortes.errors import ConfigError
 from amortes.files import write_text
 from amortes.optimiser.text import counted
@@ -33,17 +31,18 @@ PAGE = "index.html"
 )
 def coverage(study: Study) -> Iterator[Part]:
     """What was run and what was not."""
-    rows = []
-    for panel, runs in study.results.runs.groupby("panel", sort=False):
-        row = {"problem": panel_label(str(panel))}
-        for method in study.results.methods:
-            found = runs[runs["method"] == method]
-            seeds = found["problem"].value_counts()
-            tasks = f"{len(seeds)} × " if runs["problem"].nunique() > 1 else ""
-            cell = f"{tasks}{_span(seeds)} × {_span(found['iteration'])}" if len(found) else ""
-            row[label_of(method)] = cell
-        rows.append(row)
-    yield Table("coverage", "Runs: (tasks ×) seeds × observations", pd.DataFrame(rows))
+    runs = study.results.runs
+    tasks = runs.groupby("panel")["problem"].nunique()
+    groups = runs.groupby(["panel", "method"], sort=False)
+    cells = []
+    for (panel, _), found in groups:
+        seeds = found["problem"].value_counts()
+        each = f"{_span(seeds)} × {_span(found['iteration'])}"
+        cells.append(f"{len(seeds)} × {each}" if tasks[panel] > 1 else each)
+    wide = spread(groups.size().reset_index(), ["panel"], "method", cells)
+    wide = wide[["panel", *study.results.methods]].rename(columns={"panel": "problem"})
+    wide = wide.rename(columns=label_of).assign(problem=wide["problem"].map(panel_label))
+    yield Table("coverage", "Runs: (tasks ×) seeds × observations", wide)
     yield from missing(study.results)
 
 
@@ -137,21 +136,17 @@ def render(study: Study, contents: Mapping[Section, Sequence[Part]]) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"svg": _svg, "data_url": _data_url, "strong": _strong}
-    found = standings(study)
+    environment.filters["data_url"] = _data_url
+    found, empty = standings(study), {s: parts for s, parts in contents.items() if _empty(parts)}
+    gaps = [f"No section “{one.title}”: {' '.join(map(str, empty[one]))}" for one in empty]
     runs = study.results.runs[["problem", "method", "seed", "iteration", "value", "regret"]]
     runs = runs.rename(columns={"iteration": "observations"})
     return environment.get_template("page.html").render(
         summary=what_was_run(study),
         compared=(found["verdict"] != "unknown").sum(),
         worse=list(losses(found)),
-        contents={section: parts for section, parts in contents.items() if not _empty(parts)},
-        gaps=[
-            f"No section “{section.title}”: {' '.join(map(str, parts))}"
-            for section, parts in contents.items()
-            if _empty(parts)
-        ]
-        + list(missing(study.results)),
+        contents={section: parts for section, parts in contents.items() if section not in empty},
+        gaps=gaps + list(missing(study.results)),
         runs=runs.to_csv(index=False, float_format="%.8g", lineterminator="\n"),
         options={"traces": " --traces TRACES", "runtime": " --timed TIMED" if study.timed else ""},
         weights=[
@@ -161,7 +156,6 @@ def render(study: Study, contents: Mapping[Section, Sequence[Part]]) -> str:
         environments=[
             json.dumps(one, indent=2, ensure_ascii=False) for one in study.results.environments
         ],
-        colours=COLOURS,
         floor=FLOOR,
         rule=RULE,
         seeds=SEEDS,
@@ -173,14 +167,5 @@ def _empty(parts: Iterable[Part]) -> bool:
     return all(isinstance(part, str) for part in parts)
 
 
-def _svg(drawing: Drawing) -> markupsafe.Markup:
-    return markupsafe.Markup(inline_svg(drawing.svg, drawing.name, drawing.caption))
-
-
-def _data_url(csv: str) -> str:
-    return f"data:text/csv;base64,{base64.b64encode(csv.encode()).decode()}"
-
-
-def _strong(cell: str) -> markupsafe.Markup:
-    bare = cell.removeprefix("**").removesuffix("**")
-    return markupsafe.Markup("<strong>{}</strong>" if bare != cell else "{}").format(bare)
+def _data_url(text: str, kind: str) -> str:
+    return f"data:{kind};base64,{base64.b64encode(text.encode()).decode()}"
