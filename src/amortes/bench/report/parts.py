@@ -67,7 +67,7 @@ class Table:
         """The table with its title in bold above; the first column is on the left."""
         sides = ["---", *["---:"] * (self.cells.shape[1] - 1)]
         rows = [[c.replace("|", "\\|") for c in row] for row in records(self.cells)]
-        lines = [f"| {' | '.join(row)} |" for row in [self.cells.columns, sides, *rows]]
+        lines = [f"| {' | '.join(row)} |" for row in [[*self.cells], sides, *rows]]
         return "\n".join([f"**{self.title}**", "", *lines]) + "\n"
 
     def html(self) -> str:

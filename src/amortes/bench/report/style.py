@@ -67,7 +67,7 @@ def look(name: str, *, apart: bool = False) -> Look:
     """
     method = parse_method(name)
     colour, marker = OURS.get(method.acquisition, ("silver", "*"))
-    options = {"color": colour, "marker": marker, "ms": 4.0} | MODELS[method.model]
+    options: Look = {"color": colour, "marker": marker, "ms": 4.0} | MODELS[method.model]
     if method.model == "other" and (entry := METHODS.get(name)):
         options |= {"color": entry.colour, "marker": entry.marker}
     elif method.model == "ours" and method.weights:

@@ -38,7 +38,7 @@ def coverage(study: Study) -> Iterator[Part]:
     for (panel, _), found in groups:
         seeds = found["problem"].value_counts()
         each = f"{_span(seeds)} × {_span(found['iteration'])}"
-        cells.append(f"{len(seeds)} × {each}" if tasks[panel] > 1 else each)
+        cells.append(f"{len(seeds)} × {each}" if tasks[str(panel)] > 1 else each)
     wide = spread(groups.size().reset_index(), ["panel"], "method", cells)
     wide = wide[["panel", *study.results.methods]].rename(columns={"panel": "problem"})
     wide = wide.rename(columns=label_of).assign(problem=wide["problem"].map(panel_label))
