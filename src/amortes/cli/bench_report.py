@@ -56,7 +56,7 @@ def report(
         from amortes.bench.report.curves import load_published
         from amortes.bench.report.load import load_results
         from amortes.bench.report.parts import Study
-        from amortes.bench.report.write import write_figure, write_report, write_section
+        from amortes.bench.report.write import write_report
 
     study = Study(
         load_results(*results),
@@ -65,15 +65,10 @@ def report(
         timed=load_results(timed) if timed else None,
     )
     folder = out or (results[0] if results[0].is_dir() else results[0].parent) / "report"
+    written = write_report(study, folder, only, figure)
+    lines = [f"Wrote {path}" for path in written]
     if only is None and figure is None:
-        written = write_report(study, folder)
-        lines = [f"Wrote {written[0]} and {len(written) - 1} figures and tables"]
-    else:
-        written = [
-            *(write_section(study, folder, only) if only else ()),
-            *(write_figure(study, folder, figure) if figure else ()),
-        ]
-        lines = [f"Wrote {path}" for path in written]
+        lines = [f"{lines[0]} and {len(written) - 1} figures and tables"]
     for line in lines:
         OUT.print(line, markup=False, soft_wrap=True)
 

@@ -16,9 +16,7 @@ from amortes.bench.report.write import (
     missing,
     render,
     what_was_run,
-    write_figure,
     write_report,
-    write_section,
 )
 from amortes.errors import ConfigError
 from tests.bench.report.fake import make, results, run
@@ -190,7 +188,7 @@ def test_names_are_unique(study: Study) -> None:
 
 
 def test_one_section(study: Study, tmp_path: Path) -> None:
-    written = write_section(study, tmp_path, "runtime")
+    written = write_report(study, tmp_path, "runtime")
     assert {path.relative_to(tmp_path).as_posix() for path in written} == {
         "figures/runtime.png",
         "figures/runtime.svg",
@@ -198,20 +196,20 @@ def test_one_section(study: Study, tmp_path: Path) -> None:
         "tables/speed-up.md",
     }
     with pytest.raises(ConfigError, match="nothing for the section 'traces'"):
-        write_section(study, tmp_path, "traces")
+        write_report(study, tmp_path, "traces")
     with pytest.raises(ConfigError, match=", ".join(SECTIONS)):
-        write_section(study, tmp_path, "section 1")
+        write_report(study, tmp_path, "section 1")
 
 
 def test_one_figure(study: Study, tmp_path: Path) -> None:
-    written = write_figure(study, tmp_path, "hpob-ranks")
+    written = write_report(study, tmp_path, figure="hpob-ranks")
     assert [path.relative_to(tmp_path).as_posix() for path in written] == [
         "figures/hpob-ranks.png",
         "figures/hpob-ranks.svg",
         "data/hpob-ranks.csv",
     ]
     with pytest.raises(ConfigError, match="no figure 'traces'; they have regret, regret-gp"):
-        write_figure(study, tmp_path, "traces")
+        write_report(study, tmp_path, figure="traces")
 
 
 def test_every_figure_says_how_to_draw_it_again(page: Page) -> None:

@@ -225,7 +225,7 @@ def regret_curves(rows: pd.DataFrame, panel: str) -> tuple[pd.DataFrame, list[st
 )
 def hpob(study: Study) -> Iterator[Part]:
     """Of each space, and of all of them together if there are several."""
-    problems = study.groups.get("hpob", [])
+    problems = [name for name in study.results.problems if group_of(name) == "hpob"]
     spaces: dict[str, list[str]] = {}
     for problem in problems:
         spaces.setdefault(panel_of(problem), []).append(problem)

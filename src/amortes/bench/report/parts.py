@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 
 from amortes.bench.report.curves import load_published, problem_curves
 from amortes.bench.report.load import Results
-from amortes.bench.report.names import GROUPS, group_of
+from amortes.bench.report.names import group_of
 from amortes.bench.report.style import DPI, svg_text
 from amortes.files import atomic_path, write_text
 
@@ -37,13 +37,6 @@ class Study:
     """A sweep by networks that were trained on different traces, if there is one."""
     timed: Results | None = None
     """A sweep to take times from, one that ran alone; without one, `results`."""
-
-    @cached_property
-    def groups(self) -> dict[str, list[str]]:
-        """The problems of each group that has any."""
-        problems = self.results.problems
-        found = {name: [p for p in problems if group_of(p) == name] for name in GROUPS}
-        return {name: chosen for name, chosen in found.items() if chosen}
 
     @cached_property
     def curves(self) -> pd.DataFrame:

@@ -104,10 +104,6 @@ def legend(figure: Figure, looks: dict[str, Look], columns: int = 4) -> None:
 
 def svg_text(figure: Figure) -> str:
     """The figure as SVG on white; coordinates to a hundredth of a point."""
-    # Lay out once, for the PNG, whose letters are wider than those of the SVG.
-    figure.set_dpi(DPI)
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
     buffer = io.BytesIO()
     # A fixed salt and no date: the same results give the same file.
     with matplotlib.rc_context({"svg.hashsalt": "amortes", "svg.fonttype": "path"}):

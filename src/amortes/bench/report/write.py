@@ -2,7 +2,8 @@
 
 import base64
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import jinja2
@@ -12,7 +13,7 @@ from amortes.bench.report.curve_sections import accuracy, hpob, noise, real, reg
 from amortes.bench.report.curves import SEEDS
 from amortes.bench.report.families import families
 from amortes.bench.report.load import FLOOR, Results
-from amortes.bench.report.names import GROUPS, label_of, panel_label
+from amortes.bench.report.names import GROUPS, group_of, label_of, panel_label
 from amortes.bench.report.parts import Drawing, Part, Section, Study, Table, section, spread
 from amortes.bench.report.runtime import runtime
 from amortes.bench.report.standings import RULE, losses, standings, standings_section
@@ -56,7 +57,8 @@ def what_was_run(study: Study) -> str:
     """One paragraph."""
     results = study.results
     seeds = results.runs.groupby(["problem", "method"]).size()
-    groups = [f"{len(found)} {GROUPS[name]}" for name, found in study.groups.items()]
+    groups = Counter(map(group_of, results.problems))
+    listed = "; ".join(f"{count} {GROUPS[name]}" for name, count in groups.items())
     each = f"{seeds.min()} to {seeds.max()} seeds"
     if seeds.min() == seeds.max():
         each = counted(seeds.min(), "seed")
@@ -68,7 +70,7 @@ def what_was_run(study: Study) -> str:
     return (
         f"{len(results.runs):,} runs with {len(results.rows):,} recorded iterations: "
         f"{counted(len(results.methods), 'method')} on "
-        f"{counted(len(results.problems), 'problem')} ({'; '.join(groups)}), {each} each."
+        f"{counted(len(results.problems), 'problem')} ({listed}), {each} each."
         + (f" Made with{made}." if made else "")
     )
 
@@ -91,40 +93,33 @@ IN_ORDER = (
 SECTIONS: dict[str, Section] = {section.name: section for section in IN_ORDER}
 
 
-def write_report(study: Study, folder: Path) -> list[Path]:
+def write_report(
+    study: Study, folder: Path, only: str | None = None, figure: str | None = None
+) -> list[Path]:
     """Write everything; returns what was written.
 
-    index.html, figures/*.png and *.svg, data/*.csv (what figures show), tables/*.md.
+    index.html, figures/*.png and *.svg, data/*.csv (what figures show), tables/*.md. With `only`
+    the parts of one section, with `figure` one figure and its data, both without the page.
     """
-    contents = {section: list(section.make(study)) for section in IN_ORDER}
-    write_text(folder / PAGE, render(study, contents))
-    return [folder / PAGE, *(path for parts in contents.values() for path in _write(parts, folder))]
-
-
-def write_section(study: Study, folder: Path, name: str) -> list[Path]:
-    """Write the figures and tables of one section, without the page."""
-    if name not in SECTIONS:
-        raise ConfigError(f"There is no section {name!r}; there are {', '.join(SECTIONS)}.")
-    parts = list(SECTIONS[name].make(study))
-    if _empty(parts):
-        notes = " ".join(map(str, parts))
-        raise ConfigError(f"These results have nothing for the section {name!r}: {notes}")
-    return _write(parts, folder)
-
-
-def write_figure(study: Study, folder: Path, name: str) -> list[Path]:
-    """Write one figure and its data."""
-    names = []
-    for part in (part for one in IN_ORDER for part in one.make(study)):
-        if isinstance(part, Drawing):
-            names.append(part.name)
-            if part.name == name:
-                return part.write(folder)
-    raise ConfigError(f"These results have no figure {name!r}; they have {', '.join(names)}.")
-
-
-def _write(parts: Iterable[Part], folder: Path) -> list[Path]:
-    return [path for part in parts if not isinstance(part, str) for path in part.write(folder)]
+    if only is not None and only not in SECTIONS:
+        raise ConfigError(f"There is no section {only!r}; there are {', '.join(SECTIONS)}.")
+    chosen = IN_ORDER if only is None else [SECTIONS[only]]
+    contents = {section: list(section.make(study)) for section in chosen}
+    parts = [part for made in contents.values() for part in made if not isinstance(part, str)]
+    if only is not None and not parts:
+        notes = " ".join(map(str, contents[SECTIONS[only]]))
+        raise ConfigError(f"These results have nothing for the section {only!r}: {notes}")
+    if figure is not None:
+        drawings = {part.name: part for part in parts if isinstance(part, Drawing)}
+        if figure not in drawings:
+            names = ", ".join(drawings)
+            raise ConfigError(f"These results have no figure {figure!r}; they have {names}.")
+        parts = [drawings[figure]]
+    written = [path for part in parts for path in part.write(folder)]
+    if only is None and figure is None:
+        write_text(folder / PAGE, render(study, contents))
+        written.insert(0, folder / PAGE)
+    return written
 
 
 def render(study: Study, contents: Mapping[Section, Sequence[Part]]) -> str:
@@ -137,8 +132,12 @@ def render(study: Study, contents: Mapping[Section, Sequence[Part]]) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["data_url"] = _data_url
-    found, empty = standings(study), {s: parts for s, parts in contents.items() if _empty(parts)}
-    gaps = [f"No section “{one.title}”: {' '.join(map(str, empty[one]))}" for one in empty]
+    found = standings(study)
+    empty = {
+        section: " ".join(map(str, parts))
+        for section, parts in contents.items()
+        if all(isinstance(part, str) for part in parts)
+    }
     runs = study.results.runs[["problem", "method", "seed", "iteration", "value", "regret"]]
     runs = runs.rename(columns={"iteration": "observations"})
     return environment.get_template("page.html").render(
@@ -146,7 +145,8 @@ def render(study: Study, contents: Mapping[Section, Sequence[Part]]) -> str:
         compared=(found["verdict"] != "unknown").sum(),
         worse=list(losses(found)),
         contents={section: parts for section, parts in contents.items() if section not in empty},
-        gaps=gaps + list(missing(study.results)),
+        gaps=[f"No section “{section.title}”: {notes}" for section, notes in empty.items()]
+        + list(missing(study.results)),
         runs=runs.to_csv(index=False, float_format="%.8g", lineterminator="\n"),
         options={"traces": " --traces TRACES", "runtime": " --timed TIMED" if study.timed else ""},
         weights=[
@@ -160,11 +160,6 @@ def render(study: Study, contents: Mapping[Section, Sequence[Part]]) -> str:
         rule=RULE,
         seeds=SEEDS,
     )
-
-
-def _empty(parts: Iterable[Part]) -> bool:
-    """Whether there are but notes."""
-    return all(isinstance(part, str) for part in parts)
 
 
 def _data_url(text: str, kind: str) -> str:
