@@ -1,11 +1,10 @@
 """`amortes bench report`, `pack` and `traces`: from the results of sweeps to a page or a file."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import click
 
-from amortes.cli.console import FILE, FOLDER, OUT, PATH, Command, option, options
+from amortes.cli.console import FILE, FOLDER, OUT, PATH, option
 from amortes.errors import needs_extra
 
 
@@ -73,16 +72,9 @@ def report(
         OUT.print(line, markup=False, soft_wrap=True)
 
 
-def _files(output: str) -> Callable[[Command], Command]:
-    """From several folders to one file."""
-    return options(
-        click.argument("results", nargs=-1, required=True, type=PATH),
-        option("--output", "-o", type=FILE, default=Path(output), help="File to write."),
-    )
-
-
 @click.command()
-@_files("results.csv.gz")
+@click.argument("results", nargs=-1, required=True, type=PATH)
+@option("--output", "-o", type=FILE, default=Path("results.csv.gz"), help="File to write.")
 def pack(results: tuple[Path, ...], output: Path) -> None:
     """Pack RESULTS, folders written by `amortes bench run`, into one small file.
 
@@ -101,7 +93,8 @@ def pack(results: tuple[Path, ...], output: Path) -> None:
 
 
 @click.command()
-@_files("traces.npz")
+@click.argument("results", nargs=-1, required=True, type=PATH)
+@option("--output", "-o", type=FILE, default=Path("traces.npz"), help="File to write.")
 def traces(results: tuple[Path, ...], output: Path) -> None:
     """Extract the points and values of RESULTS, folders written by `amortes bench run`.
 

@@ -17,9 +17,10 @@ class LazyGroup(click.Group):
     """
 
     def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
-        known = {name: click.Command(name, short_help=line) for name, (_, line) in lazy.items()}
-        super().__init__(*args, commands=known, **kwargs)
+        super().__init__(*args, **kwargs)
         self.lazy = lazy
+        for name, (_, line) in lazy.items():
+            self.add_command(click.Command(name, short_help=line))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of all subcommands, in the order given."""

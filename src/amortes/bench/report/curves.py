@@ -12,7 +12,7 @@ from typing import Literal
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator
 
 from amortes.bench.report.names import (
     ACQUISITIONS,
@@ -156,8 +156,8 @@ def _make_logarithmic(ax: Axes, means: "pd.Series[float]") -> None:
     lowest, highest = means[means > 0].min(), means.max()
     ax.set_ylim(max(LOWEST, 0.7 * lowest), 1.4 * max(LOWEST, highest))
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.yaxis.set_minor_formatter(NullFormatter())
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_formatter("")
 
 
 def _zoom_in(ax: Axes, curves: pd.DataFrame) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
 from amortes.bench.report.load import SECONDS, Results, in_order
 from amortes.bench.report.names import (
@@ -122,7 +121,7 @@ def draw_runtime(found: pd.DataFrame) -> Figure:
         text = ax.annotate(f"{seconds(mean)} s", (1.01, row), xycoords=("axes fraction", "data"))
         text.set(va="center", fontsize=8, color=COLOURS["ink"])
     ax.set_xscale("log")
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.xaxis.set_major_formatter("{x:g}")
     ax.set_xlabel("seconds per suggestion (fit + search); bar and number: geometric mean")
     tidy(ax)
     return figure
