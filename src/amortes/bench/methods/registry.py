@@ -24,7 +24,7 @@ class Entry:
     there is one, to a `Method`; of ours, what takes the acquisition and weights to a factory."""
     option: str = ""
     label: str = ""
-    colour: str = "silver"  # a key of `report.style.COLOURS`
+    colour: str = "#868e96"
     marker: str = "*"
     model: str = "other"  # a key of `report.names.MODELS`; others are reported by their label
     install: str = "pip install 'amortes[bench]'"
@@ -49,15 +49,15 @@ _WITH_HEBO = "pip install 'amortes[hebo]' && pip install --no-deps HEBO==0.3.6"
 METHODS: dict[str, Entry] = {
     **_on("ours", "ours:OursFactory", "auto", "pes", "mes", "jes", "ei", "logei"),
     "random": Entry("random_search:RandomSearch", "", "random search", marker="x"),
-    "botorch": Entry("map_gp:careful", "", "BoTorch", "brown"),
+    "botorch": Entry("map_gp:careful", "", "BoTorch", "#8a6d2b"),
     **_on("map", "map_gp:MapGP", "logei", "gibbon", "jes"),
-    "map-lognei": Entry("map_gp:MapGP", "lognei", "MAP GP noisy LogEI", "brown", "v"),
+    "map-lognei": Entry("map_gp:MapGP", "lognei", "MAP GP noisy LogEI", "#8a6d2b", "v"),
     **_on("fb", "fully_bayesian:FullyBayesian", "ei", "logei", "mes", "jes", "pes"),
-    "optuna-tpe": Entry(_OPTUNA, "tpe", "Optuna TPE", "sky", "P"),
-    "optuna-gp": Entry(_OPTUNA, "gp", "Optuna GP", "amber", "X"),
-    "hebo": Entry("hebo:HeboMethod", "", "HEBO", "teal", install=_WITH_HEBO),
-    "smac-bb": Entry(_SMAC, "bb", "SMAC GP", "indigo", "h", install=_WITH_SMAC),
-    "smac-hpo": Entry(_SMAC, "hpo", "SMAC forest", "olive", "p", install=_WITH_SMAC),
+    "optuna-tpe": Entry(_OPTUNA, "tpe", "Optuna TPE", "#2f93cf", "P"),
+    "optuna-gp": Entry(_OPTUNA, "gp", "Optuna GP", "#b97d00", "X"),
+    "hebo": Entry("hebo:HeboMethod", "", "HEBO", "#0f7c8a", install=_WITH_HEBO),
+    "smac-bb": Entry(_SMAC, "bb", "SMAC GP", "#4b3f9e", "h", install=_WITH_SMAC),
+    "smac-hpo": Entry(_SMAC, "hpo", "SMAC forest", "#6b7a1e", "p", install=_WITH_SMAC),
 }
 
 

@@ -18,12 +18,11 @@ from amortes.bench.report.names import (
     ACQUISITIONS,
     METRICS,
     facts,
-    label_of,
     metric_of,
     order_methods,
     panel_label,
 )
-from amortes.bench.report.style import Look, legend, look, tidy
+from amortes.bench.report.style import Look, look, tidy
 
 SEEDS = 30  # behind each of the published curves
 START = 0.2
@@ -96,7 +95,6 @@ def draw_panels(
     *,
     log: bool = False,
     looks: Callable[[str], Look] = look,
-    labels: Callable[[str], str] = label_of,
 ) -> Figure:
     """Axes with the curves of each panel, row by row, and one legend.
 
@@ -105,7 +103,7 @@ def draw_panels(
     """
     columns = [name for name in ACQUISITIONS if name in set(curves.get("column", ()))]
     cells = [
-        (f"{panel_label(str(panel))}\n{ACQUISITIONS[name]}", found[found["column"] == name])
+        (f"{panel_label(str(panel))}\n{ACQUISITIONS[name].label}", found[found["column"] == name])
         if name
         else (panel_label(str(panel)), found)
         for panel, found in curves.groupby("panel", sort=False)
@@ -132,10 +130,16 @@ def draw_panels(
             _make_logarithmic(ax, shown["mean"])
         if zoom and len(shown):
             _zoom_in(ax, curves[curves["panel"].isin(shown["panel"])])
-    entries: dict[str, Look] = {}
-    for name in order_methods(curves["method"]):
-        entries.setdefault(labels(name), looks(name))
-    legend(figure, entries)
+    lines = {str(line.get_label()): line for ax in axes.flat for line in ax.lines}
+    names = [*dict.fromkeys(looks(name)["label"] for name in order_methods(curves["method"]))]
+    figure.legend(
+        [lines[name] for name in names],
+        names,
+        loc="outside lower center",
+        ncols=min(4, len(names)),
+        frameon=False,
+        fontsize=9,
+    )
     return figure
 
 

@@ -21,7 +21,7 @@ from amortes.bench.report.names import (
     versus,
 )
 from amortes.bench.report.parts import Drawing, Part, Study, Table, section, spread
-from amortes.bench.report.style import COLOURS, look, tidy
+from amortes.bench.report.style import look, tidy
 
 STEP = ["problem", "seed", "iteration"]
 
@@ -119,7 +119,7 @@ def draw_runtime(found: pd.DataFrame) -> Figure:
         ax.plot(total, [row] * len(total), "o", color=colour, alpha=0.35, ms=5, mew=0)
         ax.plot(mean, row, "|", color=colour, ms=16, mew=2.5)
         text = ax.annotate(f"{seconds(mean)} s", (1.01, row), xycoords=("axes fraction", "data"))
-        text.set(va="center", fontsize=8, color=COLOURS["ink"])
+        text.set(va="center", fontsize=8)
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter("{x:g}")
     ax.set_xlabel("seconds per suggestion (fit + search); bar and number: geometric mean")
