@@ -78,15 +78,6 @@ def label(prior: GPPrior) -> str:
     return f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-@dataclass(frozen=True)
-class Task:
-    """One function under one noise."""
-
-    d: int
-    noise_sd: float
-    index: int
-
-
 @dataclass(frozen=True, kw_only=True)
 class Setting:
     """What to run."""
@@ -112,13 +103,11 @@ class Setting:
             raise ConfigError(f"Nothing to run: {self}.")
 
     @property
-    def tasks(self) -> dict[str, Task]:
-        """What each problem is, by name; functions one after the other, so that all cells advance.
-
-        The names are those of `PriorFunction`.
-        """
+    def tasks(self) -> dict[str, dict[str, Any]]:
+        """What each `PriorFunction` is, by name; one after the other, so that all cells advance."""
+        name = f"{label(self.prior)}-d{{}}-noise{{:g}}-f{{}}".format
         return {
-            f"{label(self.prior)}-d{d}-noise{noise:g}-f{index}": Task(d, noise, index)
+            name(d, noise, index): {"d": d, "noise_sd": noise, "index": index}
             for index in range(self.functions)
             for d in self.dims
             for noise in self.noises
@@ -127,7 +116,7 @@ class Setting:
     def runs(self, methods: Sequence[str]) -> list[PlannedRun]:
         """All runs of some methods; the seed of a run is the index of the function."""
         return [
-            PlannedRun(problem=name, method=method, seed=task.index, iterations=self.evaluations)
+            PlannedRun(problem=name, method=method, seed=task["index"], iterations=self.evaluations)
             for name, task in self.tasks.items()
             for method in methods
         ]
@@ -193,7 +182,7 @@ def summarise(rows: Sequence[dict[str, Any]], setting: Setting) -> list[dict[str
     is negative (zero counts half), `seconds` those per step. The same function under two noises
     counts as one over all, with the average of its two.
     """
-    tasks = pd.DataFrame(map(vars, setting.tasks.values()), [*setting.tasks])
+    tasks = pd.DataFrame.from_dict(setting.tasks, orient="index")
     half, end = max(setting.evaluations // 2, *setting.dims), setting.evaluations
     table = pd.DataFrame(rows, columns=["problem", "method", "iteration", "regret", *SECONDS])
     table = table[table["iteration"] <= end]  # there may be longer runs
@@ -234,9 +223,8 @@ def _mean_and_error(
     return float(groups.mean().mean()), None if math.isnan(error) else error
 
 
-def _problem(prior: GPPrior, tasks: Mapping[str, Task], name: str) -> PriorFunction:
-    task = tasks[name]
-    return PriorFunction(prior, d=task.d, index=task.index, noise_sd=task.noise_sd)
+def _problem(prior: GPPrior, tasks: Mapping[str, Any], name: str) -> PriorFunction:
+    return PriorFunction(prior, **tasks[name])
 
 
 def _method(weights: str, name: str) -> MethodFactory:
