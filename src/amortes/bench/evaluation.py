@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 import amortes
-from amortes.bench.protocol import MethodFactory, Problem, weights_digest
+from amortes.bench.protocol import SECONDS, MethodFactory, Problem, weights_digest
 from amortes.bench.results import PlannedRun, ResultsFolder
 from amortes.bench.sweep import Progress, commit, named_method, sweep
 from amortes.engines import Engine
@@ -45,7 +45,6 @@ NOISES = (0.02, 0.3)
 METHODS = ("pes", "mes", "jes", "logei", "map-logei", "random")
 RIVAL = "logei"  # win rates and differences are against this one
 ALL = ("all", "all")
-SECONDS = ("fit_seconds", "search_seconds", "recommend_seconds")
 # Regrets below it count as it. Many functions are highest in a corner, which a method finds
 # exactly: a regret of 0, whose logarithm would outweigh all that happens on other functions. The
 # functions have standard deviation 1 under the prior: a ten-thousandth matters to nobody.

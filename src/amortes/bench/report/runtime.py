@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from amortes.bench.report.load import SECONDS, Results, in_order
+from amortes.bench.protocol import SECONDS
+from amortes.bench.report.load import Results, in_order
 from amortes.bench.report.names import (
     label_of,
     panel_label,
