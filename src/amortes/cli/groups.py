@@ -30,9 +30,11 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does, with the command itself instead of its line of help."""
-        name, _, rest = super().resolve_command(ctx, args)
-        module, attribute = self.lazy[str(name)][0].split(":")
-        return name, getattr(importlib.import_module(f"amortes.cli.{module}"), attribute), rest
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None:  # it is while a shell completes a name that does not exist
+            module, attribute = self.lazy[name][0].split(":")
+            command = getattr(importlib.import_module(f"amortes.cli.{module}"), attribute)
+        return name, command, rest
 
 
 BENCH = {

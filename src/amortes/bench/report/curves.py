@@ -118,25 +118,26 @@ def draw_panels(
     figure = Figure(figsize=(11.0, 2.8 * down + 0.8), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False, sharex=shared, sharey=shared)
     for i, ax in enumerate(axes.flat):
-        title, shown = cells[i] if i < len(cells) else ("", curves[:0])
+        title, drawn = cells[i] if i < len(cells) else ("", curves[:0])
         ax.set_visible(bool(title))
         ax.set_title(title)
         ax.set_ylabel((ylabel or METRICS[metric]) if i % across == 0 else "")
         ax.set_xlabel("observations" if i + across >= len(cells) else "")
         ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         tidy(ax)
-        _draw_curves(ax, shown, looks)
-        if log and len(shown):
-            _make_logarithmic(ax, shown["mean"])
-        if zoom and len(shown):
-            _zoom_in(ax, curves[curves["panel"].isin(shown["panel"])])
-    lines = {str(line.get_label()): line for ax in axes.flat for line in ax.lines}
-    names = [*dict.fromkeys(looks(name)["label"] for name in order_methods(curves["method"]))]
+        _draw_curves(ax, drawn, looks)
+        if log and len(drawn):
+            _make_logarithmic(ax, drawn["mean"])
+        if zoom and len(drawn):
+            _zoom_in(ax, curves[curves["panel"].isin(drawn["panel"])])
+    lines = {line.get_label(): line for ax in axes.flat for line in ax.lines}
+    names = [looks(name)["label"] for name in order_methods(curves["method"])]
+    shown = {name: lines[name] for name in names if name in lines}
     figure.legend(
-        [lines[name] for name in names],
-        names,
+        [*shown.values()],
+        [*shown],
         loc="outside lower center",
-        ncols=min(4, len(names)),
+        ncols=min(4, len(shown)),
         frameon=False,
         fontsize=9,
     )

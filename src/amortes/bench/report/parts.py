@@ -65,7 +65,8 @@ class Table:
 
     def html(self) -> str:
         """The table for a page; all text is escaped."""
-        text = self.cells.to_html(index=False, border=0, justify="unset")
+        with pd.option_context("display.max_colwidth", None):
+            text = self.cells.to_html(index=False, border=0, justify="unset")
         return re.sub(r"\*\*(.*?)\*\*", r"<strong>\1</strong>", text)
 
     def csv(self) -> str:

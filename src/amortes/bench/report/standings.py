@@ -66,7 +66,7 @@ def standings(study: Study, chosen: Sequence[str] | None = None) -> pd.DataFrame
     found = wanted.merge(found, on=PAIR)
     lower = found["problem"].map(metric_of) == "regret"
     gain = (found["our_mean"] - found["their_mean"]) * np.where(lower, -1.0, 1.0)
-    clear = pd.Series(stats.t.ppf(0.975, found["freedom"]), found.index)
+    clear = pd.Series(stats.t.ppf(0.975, found["freedom"].astype(float)), found.index)
     least = clear * found["error"]  # zero if all seeds agree: any gain is clear then
     cases = [gain.isna() | least.isna(), gain.abs() <= least, gain > 0]
     verdict = np.select(cases, ["unknown", "level", "better"], "worse")
