@@ -97,7 +97,7 @@ def test_problems_have_the_names_of_their_functions(tmp_path: Path) -> None:
     one = setting(tmp_path)
     assert len(one.tasks) == 2 * 2 * 2
     for name, task in one.tasks.items():
-        made = PriorFunction(one.prior, d=task.d, index=task.index, noise_sd=task.noise_sd)
+        made = PriorFunction(one.prior, **task)
         assert made.name == name
 
 

@@ -8,7 +8,7 @@ from amortes.errors import ConfigError
 
 def test_all_problems_of_suites_exist() -> None:
     for suite in SUITES.values():
-        assert {p for part in suite.parts for p in part.problems} <= set(PROBLEMS)
+        assert {p for part in suite for p in part.problems} <= set(PROBLEMS)
 
 
 def test_the_papers_suite() -> None:

@@ -10,7 +10,6 @@ from click.testing import CliRunner
 from amortes.cli.console import (
     EXIT_USAGE,
     figure_option,
-    format_ranges,
     format_value,
     parse_cells,
     parse_names,
@@ -88,8 +87,3 @@ def test_what_is_no_list(parser: Callable[..., Any], texts: tuple[str, ...]) -> 
     for text in texts:
         with pytest.raises(click.BadParameter):
             parse(parser, text)
-
-
-def test_ranges_are_written_as_they_are_read() -> None:
-    assert format_ranges([9, 0, 4, 7, 8]) == "0,4,7-9"
-    assert parse(parse_ranges, format_ranges(range(12))) == tuple(range(12))

@@ -1,5 +1,6 @@
 import click
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from amortes.cli import groups
@@ -28,3 +29,10 @@ def test_misspelled_commands_get_a_hint(typed: str, hint: str) -> None:
     result = CliRunner().invoke(groups.bench, [typed])
     assert result.exit_code == 2
     assert hint in result.stderr
+
+
+@pytest.mark.parametrize(("word", "found"), [("run", ["--suite"]), ("rnu", [])])
+def test_shells_complete_options_of_commands(word: str, found: list[str]) -> None:
+    completion = ShellComplete(groups.bench, {}, "bench", "_BENCH_COMPLETE")
+    completed = [item.value for item in completion.get_completions([word], "--sui")]
+    assert completed == found

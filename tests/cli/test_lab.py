@@ -58,4 +58,5 @@ def test_without_the_extra_it_says_what_to_install(
     monkeypatch.setattr(builtins, "__import__", no_fastapi)
     result = CliRunner().invoke(lab, [str(tmp_path)])
     assert isinstance(result.exception, MissingExtraError)
-    assert 'needs fastapi; install it with `pip install "amortes[lab]"`' in str(result.exception)
+    assert "needs FastAPI" in str(result.exception)
+    assert "`pip install amortes[lab]`" in str(result.exception)

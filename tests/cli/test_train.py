@@ -14,7 +14,7 @@ from amortes.files import sha256
 from amortes.prior.gp import named_prior
 from amortes.training import loop
 from amortes.training.export import export, load_network
-from amortes.training.recipes import config_class, recipe
+from amortes.training.recipes import architecture, recipe
 from amortes.training.run import TrainingRun
 from tests.cli.call import invoke
 from tests.training.fake import fake_recipe
@@ -161,7 +161,7 @@ def test_after_the_base_comes_alpha_if_gains_are_learned(
 ) -> None:
     outcome = loop.TrainingOutcome(reason="finished", step=3, best_score=0.5)
     monkeypatch.setattr(loop, "train", lambda *args, **options: outcome)
-    chosen = fake_recipe(network=network, config=config_class(network)())
+    chosen = fake_recipe(network=network, config=architecture(network)[0]())
     run(chosen, folder=tmp_path, **OPTIONS)
     assert says in capsys.readouterr().err
 

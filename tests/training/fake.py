@@ -22,7 +22,6 @@ from amortes.training.export import FORMAT, VERSION, Card
 from amortes.training.recipes import ARCHITECTURES, Recipe, Stage
 from amortes.training.tensorfile import write_tensors
 
-ARCHITECTURES["fake"] = (__name__, "FakeConfig", "FakeNetwork")
 PRIOR = GPPrior(name="tiny", max_dim=2, noise_sd=Marginal.lognormal(-2.0, 0.5))
 
 
@@ -99,6 +98,9 @@ class FakeNetwork(Network[Tensor]):
     def _inputs(self, rows: Tensor, Xq: Tensor) -> Tensor:
         rows = rows[:, None].expand(-1, Xq.shape[1], -1)
         return torch.cat([rows, Xq.mean(-1, keepdim=True).to(rows)], dim=-1)
+
+
+ARCHITECTURES["fake"] = (FakeConfig, FakeNetwork)
 
 
 def fake_recipe(stage: Stage = "base", **changes: Any) -> Recipe:

@@ -17,8 +17,8 @@ from amortes.training.recipes import (
     STAGES,
     Recipe,
     Stage,
+    architecture,
     build_network,
-    config_class,
     learns_gains,
     read_config,
     recipe,
@@ -67,7 +67,7 @@ def test_what_has_an_alpha_stage() -> None:
 
 def test_unknown_kind_lists_those_there_are() -> None:
     with pytest.raises(ConfigError, match="no architecture 'magic'; there are kernel, transformer"):
-        config_class("magic")
+        architecture("magic")
 
 
 PAPER = named_prior("paper")

@@ -73,8 +73,8 @@ def test_overrides_take_effect_together() -> None:
     [
         ("rat=1", "rat: no such setting; there are rate, inner.low, inner.high, inner.kind, pair"),
         ("inner.lo=1", "inner.lo: no such setting; there are inner.low, inner.high, inner.kind"),
-        ("inner=3", "inner: no such setting"),
-        ("rate.x=3", "rate: no such setting"),
+        ("inner=3", "inner: expected a table of settings, not '3'"),
+        ("rate.x=3", "rate: expected a number, not {'x': '3'}"),
         ("rate=fast", "rate: expected a number, not 'fast'"),
         ("limit=1.5", "limit: expected a whole number, not '1.5'"),
         ("on=1", "on: expected true or false, not '1'"),

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 import amortes
-from amortes.bench.protocol import MethodFactory, Problem, weights_digest
+from amortes.bench.protocol import SECONDS, MethodFactory, Problem, weights_digest
 from amortes.bench.results import PlannedRun, ResultsFolder
 from amortes.bench.sweep import Progress, commit, named_method, sweep
 from amortes.engines import Engine
@@ -45,7 +45,6 @@ NOISES = (0.02, 0.3)
 METHODS = ("pes", "mes", "jes", "logei", "map-logei", "random")
 RIVAL = "logei"  # win rates and differences are against this one
 ALL = ("all", "all")
-SECONDS = ("fit_seconds", "search_seconds", "recommend_seconds")
 # Regrets below it count as it. Many functions are highest in a corner, which a method finds
 # exactly: a regret of 0, whose logarithm would outweigh all that happens on other functions. The
 # functions have standard deviation 1 under the prior: a ten-thousandth matters to nobody.
@@ -78,15 +77,6 @@ def label(prior: GPPrior) -> str:
     return f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-@dataclass(frozen=True)
-class Task:
-    """One function under one noise."""
-
-    d: int
-    noise_sd: float
-    index: int
-
-
 @dataclass(frozen=True, kw_only=True)
 class Setting:
     """What to run."""
@@ -112,13 +102,11 @@ class Setting:
             raise ConfigError(f"Nothing to run: {self}.")
 
     @property
-    def tasks(self) -> dict[str, Task]:
-        """What each problem is, by name; functions one after the other, so that all cells advance.
-
-        The names are those of `PriorFunction`.
-        """
+    def tasks(self) -> dict[str, dict[str, Any]]:
+        """What each `PriorFunction` is, by name; one after the other, so that all cells advance."""
+        name = f"{label(self.prior)}-d{{}}-noise{{:g}}-f{{}}".format
         return {
-            f"{label(self.prior)}-d{d}-noise{noise:g}-f{index}": Task(d, noise, index)
+            name(d, noise, index): {"d": d, "noise_sd": noise, "index": index}
             for index in range(self.functions)
             for d in self.dims
             for noise in self.noises
@@ -127,7 +115,7 @@ class Setting:
     def runs(self, methods: Sequence[str]) -> list[PlannedRun]:
         """All runs of some methods; the seed of a run is the index of the function."""
         return [
-            PlannedRun(problem=name, method=method, seed=task.index, iterations=self.evaluations)
+            PlannedRun(problem=name, method=method, seed=task["index"], iterations=self.evaluations)
             for name, task in self.tasks.items()
             for method in methods
         ]
@@ -193,7 +181,7 @@ def summarise(rows: Sequence[dict[str, Any]], setting: Setting) -> list[dict[str
     is negative (zero counts half), `seconds` those per step. The same function under two noises
     counts as one over all, with the average of its two.
     """
-    tasks = pd.DataFrame(map(vars, setting.tasks.values()), [*setting.tasks])
+    tasks = pd.DataFrame.from_dict(setting.tasks, orient="index")
     half, end = max(setting.evaluations // 2, *setting.dims), setting.evaluations
     table = pd.DataFrame(rows, columns=["problem", "method", "iteration", "regret", *SECONDS])
     table = table[table["iteration"] <= end]  # there may be longer runs
@@ -234,9 +222,8 @@ def _mean_and_error(
     return float(groups.mean().mean()), None if math.isnan(error) else error
 
 
-def _problem(prior: GPPrior, tasks: Mapping[str, Task], name: str) -> PriorFunction:
-    task = tasks[name]
-    return PriorFunction(prior, d=task.d, index=task.index, noise_sd=task.noise_sd)
+def _problem(prior: GPPrior, tasks: Mapping[str, Any], name: str) -> PriorFunction:
+    return PriorFunction(prior, **tasks[name])
 
 
 def _method(weights: str, name: str) -> MethodFactory:

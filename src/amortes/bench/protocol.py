@@ -32,6 +32,8 @@ from amortes.errors import ConfigError, DataError
 from amortes.random import derive_seeds, hashed
 from amortes.threads import single_thread
 
+SECONDS = ("fit_seconds", "search_seconds", "recommend_seconds")
+"""What is timed of a step."""
 _POINTS, _NOISE, _GLOBAL = range(3)  # streams of random numbers of a run
 
 
@@ -184,9 +186,7 @@ def _record(problem: Problem, X: Tensor, y: Tensor, f: Tensor, step: Step) -> Re
         regret=None if problem.best is None else problem.best - value,
         simple_value=simple,
         simple_regret=None if problem.best is None else problem.best - simple,
-        fit_seconds=step.fit_seconds,
-        search_seconds=step.search_seconds,
-        recommend_seconds=step.recommend_seconds,
+        **{name: getattr(step, name) for name in SECONDS},
         threads=torch.get_num_threads(),
     )
 

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from amortes.bench.protocol import Problem, Record
+from amortes.bench.protocol import SECONDS, Problem, Record
 from amortes.files import AnyPath, atomic_path, locked, write_text
 
 RESULTS, ENVIRONMENT = "results.csv", "environment.json"
@@ -83,7 +83,7 @@ def run_csv(
         row |= {"version": version, "commit": commit, "weights": weights}
         for name in ("x", "recommended"):
             row[name] = json.dumps([round(u, DIGITS) for u in row[name]])
-        for name in ("fit_seconds", "search_seconds", "recommend_seconds"):
+        for name in SECONDS:
             row[name] = f"{row[name]:.6f}"
         writer.writerow(row)
     return text.getvalue()

@@ -4,7 +4,6 @@ The paper's protocol is 100 observations with 30 seeds on the continuous problem
 seeds on HPO-B. Defaults here have 10 seeds; `--seeds 0-29` has as many as the paper.
 """
 
-import dataclasses
 import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from amortes.errors import ConfigError
 METHODS = ("pes", "mes", "jes", "logei", "map-logei", "optuna-tpe", "optuna-gp", "random")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Part:
     """Problems that share a number of observations and seeds."""
 
@@ -28,67 +27,45 @@ class Part:
     seeds: tuple[int, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Suite:
-    """Parts, and the methods to run on all of them."""
-
-    parts: tuple[Part, ...]
-    methods: tuple[str, ...] = METHODS
-
-
-def _whole(*kinds: Kind) -> Suite:
-    return Suite(
-        parts=tuple(
-            Part(problems=kind.names, iterations=kind.iterations, seeds=kind.seeds)
-            for kind in kinds
-        )
-    )
+def _parts(*kinds: Kind) -> list[Part]:
+    return [Part(kind.names, kind.iterations, kind.seeds) for kind in kinds]
 
 
 REAL: dict[str, tuple[str, ...]] = {kind.family: kind.real for kind in KINDS if kind.real}
 """The problems of the suite `real` by family."""
 
-SUITES: dict[str, Suite] = {
-    "synthetic": _whole(synthetic.KIND),
-    "noise": _whole(synthetic.NOISE_KIND),
-    "lcbench": _whole(lcbench.KIND),
-    "hpob": _whole(hpob.KIND),
-    "sklearn": _whole(models.KIND),
-    "real": Suite(
-        parts=(
-            Part(
-                problems=tuple(p for names in REAL.values() for p in names),
-                iterations=100,
-                seeds=tuple(range(5)),
-            ),
-        ),
-        methods=("auto", "jes", "logei", "botorch", "optuna-gp", "optuna-tpe", "hebo", "random"),
-    ),
-    "mini": Suite(
-        parts=(
-            Part(problems=("branin", "hartmann4"), iterations=15, seeds=(0, 1, 2)),
-            Part(problems=("sklearn-mlp-wine",), iterations=10, seeds=(0, 1, 2)),
-            Part(problems=("hartmann4-noise0.5",), iterations=10, seeds=(0, 1)),
-        ),
-        methods=("jes", "logei", "jes@kernel-paper", "map-logei", "optuna-tpe", "random"),
-    ),
-    "paper": _whole(synthetic.KIND, lcbench.KIND, hpob.KIND),
+SUITES: dict[str, list[Part]] = {
+    "synthetic": _parts(synthetic.KIND),
+    "noise": _parts(synthetic.NOISE_KIND),
+    "lcbench": _parts(lcbench.KIND),
+    "hpob": _parts(hpob.KIND),
+    "sklearn": _parts(models.KIND),
+    "real": [Part(tuple(name for names in REAL.values() for name in names), 100, (0, 1, 2, 3, 4))],
+    "mini": [
+        Part(("branin", "hartmann4"), 15, (0, 1, 2)),
+        Part(("sklearn-mlp-wine",), 10, (0, 1, 2)),
+        Part(("hartmann4-noise0.5",), 10, (0, 1)),
+    ],
+    "paper": _parts(synthetic.KIND, lcbench.KIND, hpob.KIND),
     # One task of each HPO-B space; for times, so with one worker on a machine without other work.
-    "runtime": Suite(
-        parts=(
-            Part(
-                problems=(
-                    *("branin", "hartmann4", "hartmann6", "ackley5", "ackley8"),
-                    *lcbench.TASKS,
-                    *(f"hpob-{space}-{tasks[0]}" for space, tasks in hpob.TASKS.items()),
-                ),
-                iterations=20,
-                seeds=(0,),
+    "runtime": [
+        Part(
+            (
+                *("branin", "hartmann4", "hartmann6", "ackley5", "ackley8"),
+                *lcbench.TASKS,
+                *(f"hpob-{space}-{tasks[0]}" for space, tasks in hpob.TASKS.items()),
             ),
+            20,
+            (0,),
         ),
-        methods=("pes", "mes", "jes", "map-logei", "fb-pes", "fb-mes", "fb-jes"),
-    ),
+    ],
 }
+OTHER_METHODS: dict[str | None, tuple[str, ...]] = {
+    "real": ("auto", "jes", "logei", "botorch", "optuna-gp", "optuna-tpe", "hebo", "random"),
+    "mini": ("jes", "logei", "jes@kernel-paper", "map-logei", "optuna-tpe", "random"),
+    "runtime": ("pes", "mes", "jes", "map-logei", "fb-pes", "fb-mes", "fb-jes"),
+}
+"""Of the suites with other methods than `METHODS`."""
 
 
 def plan(
@@ -108,8 +85,12 @@ def plan(
         raise ConfigError("Nothing to run: give a suite, or problems.")
     if suite is not None and suite not in SUITES:
         raise ConfigError(f"suite: must be one of {', '.join(SUITES)}, not {suite!r}.")
-    chosen = _whole(*KINDS) if suite is None else SUITES[suite]
-    parts = _select(chosen.parts, problems)
+    parts = _parts(*KINDS) if suite is None else SUITES[suite]
+    known = [problem for part in parts for problem in part.problems]
+    for pattern in problems:
+        if not fnmatch.filter(known, pattern):
+            raise ConfigError(f"problems: no {pattern!r} here; there are {', '.join(known)}.")
+    wanted = {name for pattern in problems or ["*"] for name in fnmatch.filter(known, pattern)}
     runs = [
         PlannedRun(
             problem=problem, method=method, seed=seed, iterations=iterations or part.iterations
@@ -117,21 +98,7 @@ def plan(
         for part in parts
         for seed in seeds or part.seeds
         for problem in part.problems
-        for method in methods or chosen.methods
+        if problem in wanted
+        for method in methods or OTHER_METHODS.get(suite, METHODS)
     ]
     return sorted(runs, key=lambda run: run.seed)
-
-
-def _select(parts: Sequence[Part], patterns: Sequence[str]) -> list[Part]:
-    """The parts with those problems only that a pattern matches; each must match something."""
-    if not patterns:
-        return list(parts)
-    known = [problem for part in parts for problem in part.problems]
-    for pattern in patterns:
-        if not fnmatch.filter(known, pattern):
-            raise ConfigError(f"problems: no {pattern!r} here; there are {', '.join(known)}.")
-    wanted = {problem for pattern in patterns for problem in fnmatch.filter(known, pattern)}
-    return [
-        dataclasses.replace(part, problems=tuple(p for p in part.problems if p in wanted))
-        for part in parts
-    ]

@@ -1,11 +1,10 @@
 """`amortes bench report`, `pack` and `traces`: from the results of sweeps to a page or a file."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import click
 
-from amortes.cli.console import FILE, FOLDER, OUT, PATH, Command, option, options
+from amortes.cli.console import FILE, FOLDER, OUT, PATH, option
 from amortes.errors import needs_extra
 
 
@@ -56,7 +55,7 @@ def report(
         from amortes.bench.report.curves import load_published
         from amortes.bench.report.load import load_results
         from amortes.bench.report.parts import Study
-        from amortes.bench.report.write import write_figure, write_report, write_section
+        from amortes.bench.report.write import write_report
 
     study = Study(
         load_results(*results),
@@ -65,29 +64,17 @@ def report(
         timed=load_results(timed) if timed else None,
     )
     folder = out or (results[0] if results[0].is_dir() else results[0].parent) / "report"
+    written = write_report(study, folder, only, figure)
+    lines = [f"Wrote {path}" for path in written]
     if only is None and figure is None:
-        written = write_report(study, folder)
-        lines = [f"Wrote {written[0]} and {len(written) - 1} figures and tables"]
-    else:
-        written = [
-            *(write_section(study, folder, only) if only else ()),
-            *(write_figure(study, folder, figure) if figure else ()),
-        ]
-        lines = [f"Wrote {path}" for path in written]
+        lines = [f"{lines[0]} and {len(written) - 1} figures and tables"]
     for line in lines:
         OUT.print(line, markup=False, soft_wrap=True)
 
 
-def _files(output: str) -> Callable[[Command], Command]:
-    """From several folders to one file."""
-    return options(
-        click.argument("results", nargs=-1, required=True, type=PATH),
-        option("--output", "-o", type=FILE, default=Path(output), help="File to write."),
-    )
-
-
 @click.command()
-@_files("results.csv.gz")
+@click.argument("results", nargs=-1, required=True, type=PATH)
+@option("--output", "-o", type=FILE, default=Path("results.csv.gz"), help="File to write.")
 def pack(results: tuple[Path, ...], output: Path) -> None:
     """Pack RESULTS, folders written by `amortes bench run`, into one small file.
 
@@ -106,7 +93,8 @@ def pack(results: tuple[Path, ...], output: Path) -> None:
 
 
 @click.command()
-@_files("traces.npz")
+@click.argument("results", nargs=-1, required=True, type=PATH)
+@option("--output", "-o", type=FILE, default=Path("traces.npz"), help="File to write.")
 def traces(results: tuple[Path, ...], output: Path) -> None:
     """Extract the points and values of RESULTS, folders written by `amortes bench run`.
 

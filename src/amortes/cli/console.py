@@ -5,9 +5,8 @@ Results go to standard output, everything else to standard error, so that output
 
 import contextlib
 import functools
-import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -190,10 +189,3 @@ def parse_ranges(ctx: click.Context, param: click.Parameter, value: str | None) 
             raise click.BadParameter(f"{value!r} is not a list such as 3 or 1-6 or 0,4,7-9.")
         numbers.update(run)
     return tuple(sorted(numbers))
-
-
-def format_ranges(numbers: Iterable[int]) -> str:
-    """The shortest text that `parse_ranges` reads as these numbers."""
-    runs = itertools.groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0])
-    ends = [[number for _, number in run] for _, run in runs]
-    return ",".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in ends)

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import click
-from rich.table import Table
 
-from amortes.cli.console import OUT, POSITIVE, counting, figure_option, option, write_figure
+from amortes.cli.console import POSITIVE, counting, figure_option, option, show_rows, write_figure
 
 
 @click.command()
@@ -31,14 +30,12 @@ def demo(evaluations: int, seeds: int, output: Path) -> None:
     with counting("runs", "demo", len(SCENES) * len(METHODS) * seeds) as update:
         for scene in SCENES:
             results.append((scene, run_scene(scene, evaluations, seeds, update)))
+    marks = (max(evaluations // 2, 6), evaluations)
     for scene, curves in results:
-        table = Table(title=scene.title, title_justify="left", box=None)
-        table.add_column("method")
-        marks = (max(evaluations // 2, 6), evaluations)
-        for n in marks:
-            table.add_column(f"{scene.label}, after {n}", justify="right")
+        rows = []
         for method, runs in curves.items():
-            cells = [average(scene, [run[n - evaluations - 1] for run in runs]) for n in marks]
-            table.add_row(METHODS[method], *(f"{cell:.4g}" for cell in cells))
-        OUT.print(table)
+            means = [average(scene, [run[n - evaluations - 1] for run in runs]) for n in marks]
+            labels = [f"{scene.label}, after {n}" for n in marks]
+            rows.append({"method": METHODS[method], **dict(zip(labels, means, strict=True))})
+        show_rows(rows, as_json=False, title=scene.title)
     write_figure(draw(results, evaluations), output)

@@ -3,7 +3,6 @@
 Commands are imported when they are called: `--help` and shell completion do not wait for torch.
 """
 
-import difflib
 import importlib
 from collections.abc import Mapping
 from typing import Any
@@ -20,36 +19,22 @@ class LazyGroup(click.Group):
     def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.lazy = lazy
+        for name, (_, line) in lazy.items():
+            self.add_command(click.Command(name, short_help=line))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of all subcommands."""
+        """Names of all subcommands, in the order given."""
         return list(self.lazy)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return one subcommand."""
-        if cmd_name not in self.lazy:
-            return None
-        module, attribute = self.lazy[cmd_name][0].split(":")
-        command = getattr(importlib.import_module(f"amortes.cli.{module}"), attribute)
-        assert isinstance(command, click.Command)
-        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with a hint if the name is nearly that of a command."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            close = difflib.get_close_matches(args[0], self.lazy, n=1)
-            if not close or "Did you mean" in error.message:
-                raise
-            raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx) from None
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the subcommands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in self.lazy.items()])
+        """As click does, with the command itself instead of its line of help."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None:  # it is while a shell completes a name that does not exist
+            module, attribute = self.lazy[name][0].split(":")
+            command = getattr(importlib.import_module(f"amortes.cli.{module}"), attribute)
+        return name, command, rest
 
 
 BENCH = {

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from amortes.cli.console import ERR, FOLDER, OUT, option
-from amortes.errors import MissingExtraError
+from amortes.errors import needs_extra
 from amortes.files import make_folder
 
 
@@ -33,13 +33,9 @@ def lab(folder: Path, port: int | None, host: str, no_browser: bool) -> None:
 
     Only this machine can reach the page, and only with the token in its address.
     """
-    try:
+    with needs_extra("lab", "`amortes lab` needs FastAPI, Jinja2 and Uvicorn"):
         from amortes.lab.serve import LOOPBACK, serve
-    except ImportError as error:
-        raise MissingExtraError(
-            f"`amortes lab` needs {error.name or 'more packages'}; install it with "
-            f'`pip install "amortes[lab]"`.'
-        ) from None
+
     make_folder(folder)
     if host not in LOOPBACK:
         ERR.print(

@@ -19,7 +19,6 @@ from amortes.cli.console import (
     POSITIVE,
     counting,
     figure_option,
-    format_ranges,
     json_option,
     option,
     parse_ranges,
@@ -164,7 +163,7 @@ def verify(folder: Path, sample: int, budget: int, as_json: bool) -> None:
                 description=what, completed=done, total=total
             ),
         )
-    again = format_ranges(result.damaged)
+    again = ",".join(map(str, sorted(result.damaged)))
     repair = shlex.join(["amortes", "prior", "generate", str(folder), "--only-shards", again])
     if as_json:
         value = {

@@ -114,7 +114,10 @@ def export(
       amortes export kernel-real -o slower.safetensors --set landmarks.optima=64 \\
           --set landmarks.draws=128
     """
-    scores = None if scores_file is None else _read_scores(scores_file)
+    scores = None if scores_file is None else read_json(scores_file)
+    if not isinstance(scores, dict | None):
+        found = type(scores).__name__
+        raise FileError(f"{scores_file}: expected a JSON object of scores, not a {found}.")
     if not source.is_file():
         card = write_network(TrainingRun.open(source), output, scores, overrides, alpha)
     elif alpha is None:
@@ -130,10 +133,3 @@ def export(
             f"It has no gains, because {source} is a base run. Train an alpha stage on it, and "
             f"export that run."
         )
-
-
-def _read_scores(file: Path) -> dict[str, Any]:
-    scores = read_json(file)
-    if not isinstance(scores, dict):
-        raise FileError(f"{file}: expected a JSON object of scores, not a {type(scores).__name__}.")
-    return scores

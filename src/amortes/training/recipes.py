@@ -10,7 +10,6 @@ In-Context Learning", but for two things all recipes share (see `amortes.trainin
 targets are Rao-Blackwellised, and queries placed around x* count only where x* is known.
 """
 
-import importlib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,36 +19,41 @@ import torch
 
 from amortes.errors import ConfigError, require_least
 from amortes.nets.base import Network
+from amortes.nets.kernel import KernelConfig, KernelNetwork
+from amortes.nets.transformer import Transformer, TransformerConfig
 from amortes.prior.gp import GPPrior
 from amortes.prior.tasks import TaskConfig
 from amortes.training import settings
 
-# Kind -> (module, configuration class, network class).
-ARCHITECTURES = {
-    "kernel": ("amortes.nets.kernel", "KernelConfig", "KernelNetwork"),
-    "transformer": ("amortes.nets.transformer", "TransformerConfig", "Transformer"),
+ARCHITECTURES: dict[str, tuple[type[Any], type[Any]]] = {
+    "kernel": (KernelConfig, KernelNetwork),
+    "transformer": (TransformerConfig, Transformer),
 }
+"""The configuration and the network of each kind."""
 Stage = Literal["base", "alpha"]
 STAGES: tuple[Stage, ...] = ("base", "alpha")
 MAX_SEED = 2**32 - 2  # the next one is that of the validation tasks
 EVALUATION_SEED = 7_426_917  # of the tasks that `amortes evaluate` scores networks on
 
 
-def config_class(kind: str) -> type[Any]:
-    """The frozen dataclass that configures networks of this kind."""
-    cls: type[Any] = _attribute(kind, 1)
-    return cls
+def architecture(kind: str) -> tuple[type[Any], type[Any]]:
+    """The frozen dataclass that configures networks of this kind, and their class."""
+    if kind not in ARCHITECTURES:
+        raise ConfigError(
+            f"network: no architecture {kind!r}; there are {', '.join(ARCHITECTURES)}."
+        )
+    return ARCHITECTURES[kind]
 
 
 def learns_gains(kind: str) -> bool:
     """Whether networks of this kind learn gains, in an alpha stage, or compute them."""
-    learned: bool = _attribute(kind, 2).learned_gains
+    learned: bool = architecture(kind)[1].learned_gains
     return learned
 
 
 def read_config(kind: str, values: Any) -> Any:
     """The configuration of a network of this kind, from the JSON values in a file."""
-    return settings.from_dict(config_class(kind), values, "config")
+    return settings.from_dict(architecture(kind)[0], values, "config")
 
 
 def build_network(kind: str, config: Any, prior: GPPrior, seed: int = 0) -> Network[Any]:
@@ -57,17 +61,8 @@ def build_network(kind: str, config: Any, prior: GPPrior, seed: int = 0) -> Netw
     # Layers of torch draw their initial weights from the global generator: lend them that one.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        network = _attribute(kind, 2)(config, prior)
-    assert isinstance(network, Network)
+        network: Network[Any] = architecture(kind)[1](config, prior)
     return network
-
-
-def _attribute(kind: str, index: int) -> Any:
-    if kind not in ARCHITECTURES:
-        raise ConfigError(
-            f"network: no architecture {kind!r}; there are {', '.join(ARCHITECTURES)}."
-        )
-    return getattr(importlib.import_module(ARCHITECTURES[kind][0]), ARCHITECTURES[kind][index])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,12 +109,13 @@ class Recipe:
         self._check("seed", 0 <= self.seed <= MAX_SEED, f"in 0..{MAX_SEED}")
         self._check("seed", self.seed != EVALUATION_SEED, "another one than that of evaluations")
         self._check("stage", self.stage in STAGES, " or ".join(STAGES))
-        if not isinstance(self.config, config_class(self.network)):
+        config, network = architecture(self.network)
+        if not isinstance(self.config, config):
             raise ConfigError(
-                f"config: a {self.network} network takes a {config_class(self.network).__name__}, "
+                f"config: a {self.network} network takes a {config.__name__}, "
                 f"not a {type(self.config).__name__}."
             )
-        if self.stage == "alpha" and not learns_gains(self.network):
+        if self.stage == "alpha" and not network.learned_gains:
             raise ConfigError(
                 f"stage: there is no alpha stage for {self.network} networks, whose gains are "
                 "computed, not learned; use --recipe transformer."
@@ -191,5 +187,5 @@ def recipe(
     if any(o.startswith("prior.") for o in overrides):
         overrides.append("prior.name=custom")  # it is no longer the prior of that name
     known: dict[str, Any] = {"name": name, "stage": stage, "prior": prior} | RECIPES[name]
-    config = config_class(known["network"])(**known.get("config", {}))
+    config = architecture(known["network"])[0](**known.get("config", {}))
     return settings.override(Recipe(**known | {"config": config} | fields), overrides)

@@ -23,16 +23,31 @@ def to_dict(config: Any) -> dict[str, Any]:
     return values
 
 
-def from_dict(cls: type[T], values: Any, where: str = "") -> T:
-    """Build dataclass `cls` from JSON values; missing fields take their defaults."""
+def from_dict(cls: type[T], values: Any, where: str = "", base: T | None = None) -> T:
+    """Build dataclass `cls` from JSON values.
+
+    Missing fields take their values in `base` if there is one, else their defaults.
+    """
     if not isinstance(values, Mapping):
         raise ConfigError(f"{where or cls.__name__}: expected a table of settings, not {values!r}.")
     hints = get_type_hints(cls)
     prefix = f"{where}." if where else ""
-    for name in values:
+    found = {} if base is None else {name: getattr(base, name) for name in hints}
+    for name, value in values.items():
         if name not in hints:
-            raise ConfigError(f"{prefix}{name}: no such setting; there are {', '.join(hints)}.")
-    return _build(cls, {n: _convert(hints[n], v, prefix + n) for n, v in values.items()}, where)
+            names = ", ".join(hints if base is None else setting_names(base, prefix))
+            raise ConfigError(f"{prefix}{name}: no such setting; there are {names}.")
+        child = found.get(name)
+        if dataclasses.is_dataclass(child):
+            found[name] = from_dict(type(child), value, prefix + name, child)
+        else:
+            found[name] = _convert(hints[name], value, prefix + name)
+    try:
+        return cls(**found)
+    except ConfigError as error:  # its message begins with the name of the field
+        raise ConfigError(f"{prefix}{error}") from error
+    except TypeError as error:
+        raise ConfigError(f"{where or cls.__name__}: incomplete settings: {error}.") from error
 
 
 def override(config: T, assignments: Iterable[str]) -> T:
@@ -53,7 +68,7 @@ def override(config: T, assignments: Iterable[str]) -> T:
             if not isinstance(table, dict):
                 raise ConfigError(f"{path}: {parent} is set as a whole and in part.")
         table[leaf] = text.strip()
-    return _changed(config, changes, "")
+    return from_dict(type(config), changes, base=config)
 
 
 def setting_names(config: Any, prefix: str = "") -> list[str]:
@@ -64,31 +79,6 @@ def setting_names(config: Any, prefix: str = "") -> list[str]:
         nested = dataclasses.is_dataclass(value)
         names += setting_names(value, f"{prefix}{field.name}.") if nested else [prefix + field.name]
     return names
-
-
-def _changed(config: T, changes: Mapping[str, Any], prefix: str) -> T:
-    hints = get_type_hints(type(config))
-    values = {}
-    for name, change in changes.items():
-        child = getattr(config, name, None)
-        if name not in hints or dataclasses.is_dataclass(child) != isinstance(change, dict):
-            names = ", ".join(setting_names(config, prefix))
-            raise ConfigError(f"{prefix}{name}: no such setting; there are {names}.")
-        if isinstance(change, dict):
-            values[name] = _changed(child, change, f"{prefix}{name}.")
-        else:
-            values[name] = _convert(hints[name], change, prefix + name)
-    merged = {f: getattr(config, f) for f in hints} | values
-    return _build(type(config), merged, prefix.rstrip("."))
-
-
-def _build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
-    try:
-        return cls(**values)
-    except ConfigError as error:  # its message begins with the name of the field
-        raise ConfigError(f"{where}.{error}" if where else str(error)) from error
-    except TypeError as error:
-        raise ConfigError(f"{where or cls.__name__}: incomplete settings: {error}.") from error
 
 
 def _convert(hint: Any, value: Any, where: str) -> Any:

@@ -127,6 +127,9 @@ def test_traces() -> None:
     assert len({line.get_color() for line in ax.lines}) == 2  # by weights, not by who trained them
     assert sum(line.is_dashed() for line in ax.lines) == 2
     assert make(traces, Study(sweep)).notes == ["Not given."]
+    other = results(*(run("branin", m, 0, [0.0], regret=0.9) for m in (*methods, "random")))
+    (drawing,) = make(traces, Study(sweep, traces=other)).drawings
+    assert legend_of(drawing.figure) == ["amortes, optimisation traces", "amortes, uniform"]
 
 
 REGRETS = {"hpob-5527-31": [0.0, 0.0], "hpob-5527-9914": [0.2, 0.1]}

@@ -18,10 +18,17 @@ def test_markdown() -> None:
         "**A title**",
         "",
         "| problem | n | verdict |",
-        "|---|---:|---|",
+        "| --- | ---: | ---: |",
         "| 8-D\\|x | **1.5** |  |",
         "| b |  | **level** |",
     ]
+
+
+def test_html() -> None:
+    cells = pd.DataFrame({"problem": ["<b>"], "n": ["**1.5**"], "test": ["x" * 99]})
+    text = "".join(Table("coverage", "", cells).html().split())
+    assert "<th>problem</th><th>n</th>" in text
+    assert f"<td>&lt;b&gt;</td><td><strong>1.5</strong></td><td>{'x' * 99}</td>" in text
 
 
 def test_csv() -> None:

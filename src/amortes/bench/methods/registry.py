@@ -15,72 +15,49 @@ from amortes.bench.protocol import MethodFactory
 from amortes.errors import ConfigError, MissingExtraError
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Entry:
     """Who makes a method, and how reports show it."""
 
     make: str
-    """Module (in `amortes.bench.methods`) and name of what takes a problem, a seed and `options`
-    to a `Method`; of ours, what takes the acquisition and weights to a factory."""
-    options: tuple[str, ...] = ()
-    install: str = "pip install 'amortes[bench]'"
-    model: str = "other"  # a key of `report.names.MODELS`; others are reported by their label
-    acquisition: str = ""
+    """Module (in `amortes.bench.methods`) and name of what takes a problem, a seed and `option`, if
+    there is one, to a `Method`; of ours, what takes the acquisition and weights to a factory."""
+    option: str = ""
     label: str = ""
-    colour: str = "silver"  # a key of `report.style.COLOURS`
+    colour: str = "#868e96"
     marker: str = "*"
+    model: str = "other"  # a key of `report.names.MODELS`; others are reported by their label
+    install: str = "pip install 'amortes[bench]'"
+
+    @property
+    def acquisition(self) -> str:
+        """The acquisition function, if the model is known."""
+        return "" if self.model == "other" else self.option
 
 
 def _on(model: str, make: str, *acquisitions: str) -> dict[str, Entry]:
     """Acquisition functions of one model."""
     prefix = "" if model == "ours" else f"{model}-"
-    return {
-        f"{prefix}{name}": Entry(make=make, options=(name,), model=model, acquisition=name)
-        for name in acquisitions
-    }
+    return {f"{prefix}{name}": Entry(make, name, model=model) for name in acquisitions}
 
 
-_OPTUNA = "optuna_samplers:OptunaMethod"
-_SMAC = "pip install 'amortes[bench,smac]'"
+_OPTUNA, _SMAC = "optuna_samplers:OptunaMethod", "smac:SmacMethod"
+_WITH_SMAC = "pip install 'amortes[bench,smac]'"
 # The metadata of HEBO ask for versions that nothing else works with.
-_HEBO = "pip install 'amortes[hebo]' && pip install --no-deps HEBO==0.3.6"
+_WITH_HEBO = "pip install 'amortes[hebo]' && pip install --no-deps HEBO==0.3.6"
 
 METHODS: dict[str, Entry] = {
     **_on("ours", "ours:OursFactory", "auto", "pes", "mes", "jes", "ei", "logei"),
-    "random": Entry(make="random_search:RandomSearch", label="random search", marker="x"),
-    "botorch": Entry(make="map_gp:careful", label="BoTorch", colour="brown"),
+    "random": Entry("random_search:RandomSearch", "", "random search", marker="x"),
+    "botorch": Entry("map_gp:careful", "", "BoTorch", "#8a6d2b"),
     **_on("map", "map_gp:MapGP", "logei", "gibbon", "jes"),
-    "map-lognei": Entry(
-        make="map_gp:MapGP",
-        options=("lognei",),
-        label="MAP GP noisy LogEI",
-        colour="brown",
-        marker="v",
-    ),
+    "map-lognei": Entry("map_gp:MapGP", "lognei", "MAP GP noisy LogEI", "#8a6d2b", "v"),
     **_on("fb", "fully_bayesian:FullyBayesian", "ei", "logei", "mes", "jes", "pes"),
-    "optuna-tpe": Entry(
-        make=_OPTUNA, options=("tpe",), label="Optuna TPE", colour="sky", marker="P"
-    ),
-    "optuna-gp": Entry(
-        make=_OPTUNA, options=("gp",), label="Optuna GP", colour="amber", marker="X"
-    ),
-    "hebo": Entry(make="hebo:HeboMethod", install=_HEBO, label="HEBO", colour="teal"),
-    "smac-bb": Entry(
-        make="smac:SmacMethod",
-        options=("bb",),
-        install=_SMAC,
-        label="SMAC GP",
-        colour="indigo",
-        marker="h",
-    ),
-    "smac-hpo": Entry(
-        make="smac:SmacMethod",
-        options=("hpo",),
-        install=_SMAC,
-        label="SMAC forest",
-        colour="olive",
-        marker="p",
-    ),
+    "optuna-tpe": Entry(_OPTUNA, "tpe", "Optuna TPE", "#2f93cf", "P"),
+    "optuna-gp": Entry(_OPTUNA, "gp", "Optuna GP", "#b97d00", "X"),
+    "hebo": Entry("hebo:HeboMethod", "", "HEBO", "#0f7c8a", install=_WITH_HEBO),
+    "smac-bb": Entry(_SMAC, "bb", "SMAC GP", "#4b3f9e", "h", install=_WITH_SMAC),
+    "smac-hpo": Entry(_SMAC, "hpo", "SMAC forest", "#6b7a1e", "p", install=_WITH_SMAC),
 }
 
 
@@ -111,4 +88,5 @@ def method_factory(name: str) -> MethodFactory:
 
         factory: MethodFactory = make(entry.acquisition, weights or DEFAULT)
         return factory
-    return lambda problem, seed: make(problem, seed, *entry.options)
+    options = [entry.option] if entry.option else []
+    return lambda problem, seed: make(problem, seed, *options)

@@ -16,7 +16,7 @@ from typing import TypeVar
 from torch import Tensor
 
 from amortes.acquisition import TO_THE_TOP, Domain, Score, evaluate, maximise, maximise_pool
-from amortes.bench.protocol import Problem, Step
+from amortes.bench.protocol import SECONDS, Problem, Step
 from amortes.errors import DataError
 from amortes.optimiser.suggest import AROUND
 
@@ -36,14 +36,8 @@ def timed_step(
     ticks.append(time.perf_counter())
     recommended = recommend(model)
     ticks.append(time.perf_counter())
-    fitting, searching, recommending = (b - a for a, b in itertools.pairwise(ticks))
-    return Step(
-        x=x,
-        recommended=recommended,
-        fit_seconds=fitting,
-        search_seconds=searching,
-        recommend_seconds=recommending,
-    )
+    taken = (b - a for a, b in itertools.pairwise(ticks))
+    return Step(x=x, recommended=recommended, **dict(zip(SECONDS, taken, strict=True)))
 
 
 def recommend(

@@ -17,6 +17,7 @@ from amortes.bench.report.curves import (
 )
 from amortes.bench.report.load import CELL, FLOOR, RUN, common_rows, in_order
 from amortes.bench.report.names import (
+    ACQUISITIONS,
     METRICS,
     MODELS,
     facts,
@@ -38,11 +39,11 @@ from amortes.bench.report.parts import (
     spread,
     text_of,
 )
-from amortes.bench.report.style import DASHED, LIGHT, Look, look
+from amortes.bench.report.style import DASHED, Look, look
 from amortes.optimiser.text import counted
 
 CHECKPOINTS = (10, 25, 50, 100)
-VARIANTS = ("blue", "vermillion", "green", "amber", "purple")
+VARIANTS = [ACQUISITIONS[name].colour for name in ("pes", "mes", "jes", "ei", "logei")]
 ALL_SPACES = "all spaces"
 
 
@@ -144,15 +145,16 @@ def _variants(name: str, title: str, what: str, curves: pd.DataFrame, plain: str
     known = facts(curves["method"])
     kinds = sorted(known["weights"].unique())
 
-    def variant(method: str) -> Look:
-        colour = VARIANTS[kinds.index(parse_method(method).weights) % len(VARIANTS)]
-        dashed = parse_method(method).model == "paper"
-        return {"color": LIGHT[colour], "ls": DASHED if dashed else "-", "lw": 1.6}
+    def variant(name: str) -> Look:
+        method = parse_method(name)
+        return {
+            "color": VARIANTS[kinds.index(method.weights) % len(VARIANTS)],
+            "ls": DASHED if method.model == "paper" else "-",
+            "lw": 1.6,
+            "label": f"{MODELS[method.model]}, {method.weights or plain}",
+        }
 
-    def label(method: str) -> str:
-        return f"{MODELS[parse_method(method).model]}, {parse_method(method).weights or plain}"
-
-    figure = draw_panels(curves.assign(column=known["acquisition"]), looks=variant, labels=label)
+    figure = draw_panels(curves.assign(column=known["acquisition"]), looks=variant)
     yield Drawing(name, f"log10 inference regret; colours are {what}.", figure, curves)
     yield checkpoint_table(name, title, curves)
 
@@ -169,14 +171,12 @@ def draw_grid(curves: pd.DataFrame) -> Figure:
     curves = curves.assign(column=facts(curves["method"])["column"])
     run = curves["column"][~curves["method"].str.startswith("paper:")]
 
-    def label(name: str) -> str:
-        method = parse_method(name)  # networks have the colour of their column
-        return method.label if method.model in ("ours", "paper") else MODELS[method.model]
-
     def plain(name: str) -> Look:
-        return look(name) | {"marker": ""}  # a column has one acquisition
+        method = parse_method(name)  # a column has one acquisition: networks have its colour
+        label = method.label if method.model in ("ours", "paper") else MODELS[method.model]
+        return look(name) | {"marker": "", "label": label}
 
-    return draw_panels(curves[curves["column"].isin(run)], looks=plain, labels=label)
+    return draw_panels(curves[curves["column"].isin(run)], looks=plain)
 
 
 def checkpoint_table(name: str, title: str, curves: pd.DataFrame) -> Table:
@@ -225,7 +225,7 @@ def regret_curves(rows: pd.DataFrame, panel: str) -> tuple[pd.DataFrame, list[st
 )
 def hpob(study: Study) -> Iterator[Part]:
     """Of each space, and of all of them together if there are several."""
-    problems = study.groups.get("hpob", [])
+    problems = [name for name in study.results.problems if group_of(name) == "hpob"]
     spaces: dict[str, list[str]] = {}
     for problem in problems:
         spaces.setdefault(panel_of(problem), []).append(problem)

@@ -12,18 +12,17 @@ from typing import Literal
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator
 
 from amortes.bench.report.names import (
     ACQUISITIONS,
     METRICS,
     facts,
-    label_of,
     metric_of,
     order_methods,
     panel_label,
 )
-from amortes.bench.report.style import Look, legend, look, tidy
+from amortes.bench.report.style import Look, look, tidy
 
 SEEDS = 30  # behind each of the published curves
 START = 0.2
@@ -96,7 +95,6 @@ def draw_panels(
     *,
     log: bool = False,
     looks: Callable[[str], Look] = look,
-    labels: Callable[[str], str] = label_of,
 ) -> Figure:
     """Axes with the curves of each panel, row by row, and one legend.
 
@@ -105,7 +103,7 @@ def draw_panels(
     """
     columns = [name for name in ACQUISITIONS if name in set(curves.get("column", ()))]
     cells = [
-        (f"{panel_label(str(panel))}\n{ACQUISITIONS[name]}", found[found["column"] == name])
+        (f"{panel_label(str(panel))}\n{ACQUISITIONS[name].label}", found[found["column"] == name])
         if name
         else (panel_label(str(panel)), found)
         for panel, found in curves.groupby("panel", sort=False)
@@ -120,22 +118,29 @@ def draw_panels(
     figure = Figure(figsize=(11.0, 2.8 * down + 0.8), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False, sharex=shared, sharey=shared)
     for i, ax in enumerate(axes.flat):
-        title, shown = cells[i] if i < len(cells) else ("", curves[:0])
+        title, drawn = cells[i] if i < len(cells) else ("", curves[:0])
         ax.set_visible(bool(title))
         ax.set_title(title)
         ax.set_ylabel((ylabel or METRICS[metric]) if i % across == 0 else "")
         ax.set_xlabel("observations" if i + across >= len(cells) else "")
         ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         tidy(ax)
-        _draw_curves(ax, shown, looks)
-        if log and len(shown):
-            _make_logarithmic(ax, shown["mean"])
-        if zoom and len(shown):
-            _zoom_in(ax, curves[curves["panel"].isin(shown["panel"])])
-    entries: dict[str, Look] = {}
-    for name in order_methods(curves["method"]):
-        entries.setdefault(labels(name), looks(name))
-    legend(figure, entries)
+        _draw_curves(ax, drawn, looks)
+        if log and len(drawn):
+            _make_logarithmic(ax, drawn["mean"])
+        if zoom and len(drawn):
+            _zoom_in(ax, curves[curves["panel"].isin(drawn["panel"])])
+    lines = {line.get_label(): line for ax in axes.flat for line in ax.lines}
+    names = [looks(name)["label"] for name in order_methods(curves["method"])]
+    shown = {name: lines[name] for name in names if name in lines}
+    figure.legend(
+        [*shown.values()],
+        [*shown],
+        loc="outside lower center",
+        ncols=min(4, len(shown)),
+        frameon=False,
+        fontsize=9,
+    )
     return figure
 
 
@@ -156,8 +161,8 @@ def _make_logarithmic(ax: Axes, means: "pd.Series[float]") -> None:
     lowest, highest = means[means > 0].min(), means.max()
     ax.set_ylim(max(LOWEST, 0.7 * lowest), 1.4 * max(LOWEST, highest))
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.yaxis.set_minor_formatter(NullFormatter())
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_formatter("")
 
 
 def _zoom_in(ax: Axes, curves: pd.DataFrame) -> None:

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from amortes.bench.protocol import SECONDS
 from amortes.bench.report.names import metric_of, order_methods, order_problems, panel_of
 from amortes.errors import FileError
 from amortes.files import AnyPath, atomic_path, read_json
 
 RUN = ["problem", "method", "seed"]
 CELL = ["problem", "seed"]
-SECONDS = ("fit_seconds", "search_seconds", "recommend_seconds")
 TEXT = ("threads", "version", "commit", "weights")
 VALUES = ("value", "regret", "simple_value", "simple_regret")
 NEEDED: dict[str, type] = {"problem": str, "d": int, "method": str, "seed": int, "iteration": int}

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 from collections.abc import Iterable
 from pathlib import PurePath
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -25,17 +26,26 @@ GROUPS = {
 }
 METRICS = {"regret": "log10 inference regret", "accuracy": "accuracy (%)", "value": "value"}
 PANELS = {panel: label for kind in KINDS for panel, label in kind.labels.items()}
-ACQUISITIONS = {
-    "auto": "auto",
-    "pes": "PES",
-    "mes": "MES",
-    "jes": "JES",
-    "ei": "EI",
-    "logei": "LogEI",
-    "gibbon": "MES (GIBBON)",
+
+
+class Acquisition(NamedTuple):
+    """How an acquisition function is shown, and what it is compared under."""
+
+    label: str
+    column: str  # LogEI has EI's maximiser, GIBBON is a MES
+    colour: str
+    marker: str
+
+
+ACQUISITIONS = {  # colours after Okabe & Ito (2008)
+    "auto": Acquisition("auto", "", "#212529", "*"),
+    "pes": Acquisition("PES", "pes", "#0072b2", "o"),
+    "mes": Acquisition("MES", "mes", "#d55e00", "s"),
+    "jes": Acquisition("JES", "jes", "#009e73", "^"),
+    "ei": Acquisition("EI", "ei", "#b0518c", "D"),
+    "logei": Acquisition("LogEI", "ei", "#7a1f4d", "v"),
+    "gibbon": Acquisition("MES (GIBBON)", "mes", "#5c636a", "s"),
 }
-COLUMNS = {"pes": "pes", "mes": "mes", "gibbon": "mes", "jes": "jes", "ei": "ei", "logei": "ei"}
-"""What acquisitions are compared under: LogEI has EI's maximiser, GIBBON is a MES."""
 MODELS = {
     "ours": "amortes",
     "fb": "fully Bayesian GP",
@@ -71,13 +81,14 @@ def parse_method(name: str) -> Method:
     if entry is None or model == "other":
         return Method(entry.label if entry and not source else name)
     weights = PurePath(weights).name.removesuffix(".safetensors")
-    short = ACQUISITIONS[entry.acquisition] + (weights and f" @{weights}")
+    label, column, _, _ = ACQUISITIONS[entry.acquisition]
+    short = label + (weights and f" @{weights}")
     return Method(
         label=f"{MODELS[model]} {short}",
         model=model,
         acquisition=entry.acquisition,
         weights=weights,
-        column=COLUMNS.get(entry.acquisition, ""),
+        column=column,
         is_ours=model == "ours" and not weights,
         short=short,
     )

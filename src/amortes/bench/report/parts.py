@@ -9,6 +9,7 @@ A section is a function that yields its figures, tables and notes (plain sentenc
 """
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,7 +21,7 @@ from matplotlib.figure import Figure
 
 from amortes.bench.report.curves import load_published, problem_curves
 from amortes.bench.report.load import Results
-from amortes.bench.report.names import GROUPS, group_of
+from amortes.bench.report.names import group_of
 from amortes.bench.report.style import DPI, svg_text
 from amortes.files import atomic_path, write_text
 
@@ -36,13 +37,6 @@ class Study:
     """A sweep by networks that were trained on different traces, if there is one."""
     timed: Results | None = None
     """A sweep to take times from, one that ran alone; without one, `results`."""
-
-    @cached_property
-    def groups(self) -> dict[str, list[str]]:
-        """The problems of each group that has any."""
-        problems = self.results.problems
-        found = {name: [p for p in problems if group_of(p) == name] for name in GROUPS}
-        return {name: chosen for name, chosen in found.items() if chosen}
 
     @cached_property
     def curves(self) -> pd.DataFrame:
@@ -62,18 +56,18 @@ class Table:
     title: str
     cells: pd.DataFrame
 
-    @property
-    def left(self) -> list[bool]:
-        """For each column, whether it holds text; the first one always does."""
-        bare = self.cells.apply(lambda column: column.str.removeprefix("**").str[:1].str.isalpha())
-        return [True, *bare.any().iloc[1:]]
-
     def markdown(self) -> str:
-        """The table with its title in bold above; text is on the left, numbers on the right."""
-        rows = [self.cells.columns, *records(self.cells)]
-        head, *body = ("| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in rows)
-        sides = "|" + "".join("---|" if left else "---:|" for left in self.left)
-        return "\n".join([f"**{self.title}**", "", head, sides, *body]) + "\n"
+        """The table with its title in bold above; the first column is on the left."""
+        sides = ["---", *["---:"] * (self.cells.shape[1] - 1)]
+        rows = [[c.replace("|", "\\|") for c in row] for row in records(self.cells)]
+        lines = [f"| {' | '.join(row)} |" for row in [[*self.cells], sides, *rows]]
+        return "\n".join([f"**{self.title}**", "", *lines]) + "\n"
+
+    def html(self) -> str:
+        """The table for a page; all text is escaped."""
+        with pd.option_context("display.max_colwidth", None):
+            text = self.cells.to_html(index=False, border=0, justify="unset")
+        return re.sub(r"\*\*(.*?)\*\*", r"<strong>\1</strong>", text)
 
     def csv(self) -> str:
         """Comma-separated values, without asterisks."""

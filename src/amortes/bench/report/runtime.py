@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
-from amortes.bench.report.load import SECONDS, Results, in_order
+from amortes.bench.protocol import SECONDS
+from amortes.bench.report.load import Results, in_order
 from amortes.bench.report.names import (
     label_of,
     panel_label,
@@ -22,7 +22,7 @@ from amortes.bench.report.names import (
     versus,
 )
 from amortes.bench.report.parts import Drawing, Part, Study, Table, section, spread
-from amortes.bench.report.style import LIGHT, look, tidy
+from amortes.bench.report.style import look, tidy
 
 STEP = ["problem", "seed", "iteration"]
 
@@ -120,9 +120,9 @@ def draw_runtime(found: pd.DataFrame) -> Figure:
         ax.plot(total, [row] * len(total), "o", color=colour, alpha=0.35, ms=5, mew=0)
         ax.plot(mean, row, "|", color=colour, ms=16, mew=2.5)
         text = ax.annotate(f"{seconds(mean)} s", (1.01, row), xycoords=("axes fraction", "data"))
-        text.set(va="center", fontsize=8, color=LIGHT["ink"])
+        text.set(va="center", fontsize=8)
     ax.set_xscale("log")
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.xaxis.set_major_formatter("{x:g}")
     ax.set_xlabel("seconds per suggestion (fit + search); bar and number: geometric mean")
     tidy(ax)
     return figure

@@ -15,9 +15,7 @@ Ours may beat a published curve for reasons that have nothing to do with its net
 problems are counted apart, and a plain GP that was run here stands beside the same curves.
 """
 
-import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -43,7 +41,7 @@ BASELINE = "map-logei"
 PAIRED = "a paired t-test over common seeds"
 WELCH = "Welch's t-test over seeds"
 RULE = f"{PAIRED} (methods run here) or {WELCH} (published curves), two-sided at 95%"
-NUMBERS = ["our_mean", "our_error", "their_mean", "their_error", "error", "freedom"]
+PAIR = ["problem", "group", "model", "ours", "theirs"]
 
 
 def standings(study: Study, chosen: Sequence[str] | None = None) -> pd.DataFrame:
@@ -53,70 +51,64 @@ def standings(study: Study, chosen: Sequence[str] | None = None) -> pd.DataFrame
     units of the metric, `error` its standard error, `clear` the |t| above which means count as
     different; the verdict is better, level or worse, or unknown with a single seed.
     """
-    found, published = [], study.published
+    pairs, published = [], study.published
     if chosen is None:
         chosen = [name for name in study.results.methods if parse_method(name).is_ours]
-    for problem in study.curves_of(*COMPARED)["panel"].unique():
-        here = study.curves["method"][study.curves["panel"] == problem].unique()
+    for problem, curves in study.curves_of(*COMPARED).groupby("panel", sort=False):
+        here = curves["method"].unique()
         names = [*here, *published["method"][published["panel"] == problem].unique()]
         for ours in filter(chosen.__contains__, here):
             for model in (*HERE, *PUBLISHED):
-                theirs = same_acquisition(names, ours, model)
-                compare = _paired if model in HERE else _independent
-                if theirs and (numbers := compare(study, problem, ours, theirs)):
-                    found.append([problem, group_of(problem), model, ours, theirs, *numbers])
-    columns = ["problem", "group", "model", "ours", "theirs", "iteration", "seeds", *NUMBERS]
-    every = pd.DataFrame(found, columns=columns).astype(dict.fromkeys(NUMBERS, float))
-    lower = every["problem"].map(metric_of) == "regret"
-    gain = (every["our_mean"] - every["their_mean"]) * np.where(lower, -1.0, 1.0)
-    clear = pd.Series(stats.t.ppf(0.975, every["freedom"]), every.index)
-    least = clear * every["error"]  # zero if all seeds agree: any gain is clear then
+                if theirs := same_acquisition(names, ours, model):
+                    pairs.append([problem, group_of(str(problem)), model, ours, theirs])
+    wanted = pd.DataFrame(pairs, columns=PAIR)
+    found = pd.concat([_paired(study, wanted), _independent(study, wanted)])
+    found = wanted.merge(found, on=PAIR)
+    lower = found["problem"].map(metric_of) == "regret"
+    gain = (found["our_mean"] - found["their_mean"]) * np.where(lower, -1.0, 1.0)
+    clear = pd.Series(stats.t.ppf(0.975, found["freedom"].astype(float)), found.index)
+    least = clear * found["error"]  # zero if all seeds agree: any gain is clear then
     cases = [gain.isna() | least.isna(), gain.abs() <= least, gain > 0]
     verdict = np.select(cases, ["unknown", "level", "better"], "worse")
-    return every.assign(gain=gain, clear=clear, verdict=verdict)
+    return found.assign(gain=gain, clear=clear, verdict=verdict)
 
 
-def _paired(study: Study, problem: str, ours: str, theirs: str) -> list[Any] | None:
+def _paired(study: Study, pairs: pd.DataFrame) -> pd.DataFrame:
     """On the seeds that both have, after as many observations as all of these runs have."""
-    rows = study.results.rows
-    rows = rows[(rows["problem"] == problem) & rows["method"].isin([ours, theirs])]
-    rows = rows[rows.groupby("seed")["method"].transform("nunique") == 2]
-    wide = rows.pivot(index="iteration", columns=["seed", "method"], values="metric").dropna()
-    if wide.empty:
-        return None
-    last = wide.iloc[-1].unstack("method")
-    a, b = last[ours], last[theirs]
-    sides = [a.mean(), a.sem(), b.mean(), b.sem()]
-    return [wide.index[-1], len(last), *sides, (a - b).sem(), len(last) - 1]
+    rows = study.results.rows[["problem", "method", "seed", "iteration", "metric"]].dropna()
+    both = pairs[pairs["model"].isin(HERE)]
+    for side, method in (("our", "ours"), ("their", "theirs")):
+        both = both.merge(rows.rename(columns={"method": method, "metric": side}))
+    groups = both.assign(gap=both["our"] - both["their"]).groupby([*PAIR, "iteration"])
+    found = groups.agg(
+        seeds=("seed", "size"),
+        our_mean=("our", "mean"),
+        our_error=("our", "sem"),
+        their_mean=("their", "mean"),
+        their_error=("their", "sem"),
+        error=("gap", "sem"),
+    ).reset_index()
+    most = found.groupby(PAIR)["seeds"].transform("max")
+    found = found[found["seeds"] == most].groupby(PAIR).tail(1)
+    return found.assign(freedom=found["seeds"] - 1)
 
 
-def _independent(study: Study, problem: str, ours: str, theirs: str) -> list[Any] | None:
+def _independent(study: Study, pairs: pd.DataFrame) -> pd.DataFrame:
     """With all our seeds, at the last iteration that both curves have."""
-    (a, b) = (
-        curves[(curves["panel"] == problem) & (curves["method"] == method)].set_index("iteration")
-        for curves, method in ((study.curves, ours), (study.published, theirs))
-    )
-    common = a.index.intersection(b.index)
-    if common.empty:
-        return None
-    columns = ["mean", "standard_error", "samples"]
-    (our, our_error, n), (their, their_error, m) = (
-        side.loc[common.max(), columns].tolist() for side in (a, b)
-    )
-    freedom = welch_freedom((our_error, their_error), (n, m))
-    error = math.hypot(our_error, their_error)
-    return [common.max(), n, our, our_error, their, their_error, error, freedom]
-
-
-def welch_freedom(errors: tuple[float, float], counts: tuple[float, float]) -> float:
-    """Degrees of freedom of a difference of means with these standard errors and sample sizes.
-
-    NaN if they cannot be known, as with a single sample.
-    """
-    if not min(counts) > 1 or not max(errors) > 0:  # written so that NaN fails
-        return math.nan
-    a, b = (error**2 for error in errors)
-    return (a + b) ** 2 / (a**2 / (counts[0] - 1) + b**2 / (counts[1] - 1))
+    both = pairs[pairs["model"].isin(PUBLISHED)]
+    for side, method, curves in (
+        ("our", "ours", study.curves),
+        ("their", "theirs", study.published),
+    ):
+        names = {"panel": "problem", "method": method, "samples": f"{side}_samples"}
+        names |= {"mean": f"{side}_mean", "standard_error": f"{side}_error"}
+        both = both.merge(curves.rename(columns=names))
+    found = both.sort_values("iteration", kind="stable").groupby(PAIR).tail(1)
+    a, b = found["our_error"] ** 2, found["their_error"] ** 2
+    n, m = found["our_samples"], found["their_samples"]
+    # Welch and Satterthwaite; NaN with a single sample.
+    freedom = (a + b) ** 2 / (a**2 / (n - 1) + b**2 / (m - 1))
+    return found.assign(seeds=n, error=(a + b) ** 0.5, freedom=freedom)
 
 
 def losses(found: pd.DataFrame) -> Iterator[str]:

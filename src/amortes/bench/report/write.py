@@ -2,22 +2,21 @@
 
 import base64
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import jinja2
-import markupsafe
 import pandas as pd
 
 from amortes.bench.report.curve_sections import accuracy, hpob, noise, real, regret, traces, weights
 from amortes.bench.report.curves import SEEDS
 from amortes.bench.report.families import families
 from amortes.bench.report.load import FLOOR, Results
-from amortes.bench.report.names import GROUPS, label_of, panel_label
-from amortes.bench.report.parts import Drawing, Part, Section, Study, Table, section
+from amortes.bench.report.names import GROUPS, group_of, label_of, panel_label
+from amortes.bench.report.parts import Drawing, Part, Section, Study, Table, section, spread
 from amortes.bench.report.runtime import runtime
 from amortes.bench.report.standings import RULE, losses, standings, standings_section
-from amortes.bench.report.style import COLOURS, inline_svg
 from amortes.errors import ConfigError
 from amortes.files import write_text
 from amortes.optimiser.text import counted
@@ -33,17 +32,18 @@ PAGE = "index.html"
 )
 def coverage(study: Study) -> Iterator[Part]:
     """What was run and what was not."""
-    rows = []
-    for panel, runs in study.results.runs.groupby("panel", sort=False):
-        row = {"problem": panel_label(str(panel))}
-        for method in study.results.methods:
-            found = runs[runs["method"] == method]
-            seeds = found["problem"].value_counts()
-            tasks = f"{len(seeds)} × " if runs["problem"].nunique() > 1 else ""
-            cell = f"{tasks}{_span(seeds)} × {_span(found['iteration'])}" if len(found) else ""
-            row[label_of(method)] = cell
-        rows.append(row)
-    yield Table("coverage", "Runs: (tasks ×) seeds × observations", pd.DataFrame(rows))
+    runs = study.results.runs
+    tasks = runs.groupby("panel")["problem"].nunique()
+    groups = runs.groupby(["panel", "method"], sort=False)
+    cells = []
+    for (panel, _), found in groups:
+        seeds = found["problem"].value_counts()
+        each = f"{_span(seeds)} × {_span(found['iteration'])}"
+        cells.append(f"{len(seeds)} × {each}" if tasks[str(panel)] > 1 else each)
+    wide = spread(groups.size().reset_index(), ["panel"], "method", cells)
+    wide = wide[["panel", *study.results.methods]].rename(columns={"panel": "problem"})
+    wide = wide.rename(columns=label_of).assign(problem=wide["problem"].map(panel_label))
+    yield Table("coverage", "Runs: (tasks ×) seeds × observations", wide)
     yield from missing(study.results)
 
 
@@ -57,7 +57,8 @@ def what_was_run(study: Study) -> str:
     """One paragraph."""
     results = study.results
     seeds = results.runs.groupby(["problem", "method"]).size()
-    groups = [f"{len(found)} {GROUPS[name]}" for name, found in study.groups.items()]
+    groups = Counter(map(group_of, results.problems))
+    listed = "; ".join(f"{count} {GROUPS[name]}" for name, count in groups.items())
     each = f"{seeds.min()} to {seeds.max()} seeds"
     if seeds.min() == seeds.max():
         each = counted(seeds.min(), "seed")
@@ -69,7 +70,7 @@ def what_was_run(study: Study) -> str:
     return (
         f"{len(results.runs):,} runs with {len(results.rows):,} recorded iterations: "
         f"{counted(len(results.methods), 'method')} on "
-        f"{counted(len(results.problems), 'problem')} ({'; '.join(groups)}), {each} each."
+        f"{counted(len(results.problems), 'problem')} ({listed}), {each} each."
         + (f" Made with{made}." if made else "")
     )
 
@@ -92,40 +93,33 @@ IN_ORDER = (
 SECTIONS: dict[str, Section] = {section.name: section for section in IN_ORDER}
 
 
-def write_report(study: Study, folder: Path) -> list[Path]:
+def write_report(
+    study: Study, folder: Path, only: str | None = None, figure: str | None = None
+) -> list[Path]:
     """Write everything; returns what was written.
 
-    index.html, figures/*.png and *.svg, data/*.csv (what figures show), tables/*.md.
+    index.html, figures/*.png and *.svg, data/*.csv (what figures show), tables/*.md. With `only`
+    the parts of one section, with `figure` one figure and its data, both without the page.
     """
-    contents = {section: list(section.make(study)) for section in IN_ORDER}
-    write_text(folder / PAGE, render(study, contents))
-    return [folder / PAGE, *(path for parts in contents.values() for path in _write(parts, folder))]
-
-
-def write_section(study: Study, folder: Path, name: str) -> list[Path]:
-    """Write the figures and tables of one section, without the page."""
-    if name not in SECTIONS:
-        raise ConfigError(f"There is no section {name!r}; there are {', '.join(SECTIONS)}.")
-    parts = list(SECTIONS[name].make(study))
-    if _empty(parts):
-        notes = " ".join(map(str, parts))
-        raise ConfigError(f"These results have nothing for the section {name!r}: {notes}")
-    return _write(parts, folder)
-
-
-def write_figure(study: Study, folder: Path, name: str) -> list[Path]:
-    """Write one figure and its data."""
-    names = []
-    for part in (part for one in IN_ORDER for part in one.make(study)):
-        if isinstance(part, Drawing):
-            names.append(part.name)
-            if part.name == name:
-                return part.write(folder)
-    raise ConfigError(f"These results have no figure {name!r}; they have {', '.join(names)}.")
-
-
-def _write(parts: Iterable[Part], folder: Path) -> list[Path]:
-    return [path for part in parts if not isinstance(part, str) for path in part.write(folder)]
+    if only is not None and only not in SECTIONS:
+        raise ConfigError(f"There is no section {only!r}; there are {', '.join(SECTIONS)}.")
+    chosen = IN_ORDER if only is None else [SECTIONS[only]]
+    contents = {section: list(section.make(study)) for section in chosen}
+    parts = [part for made in contents.values() for part in made if not isinstance(part, str)]
+    if only is not None and not parts:
+        notes = " ".join(map(str, contents[SECTIONS[only]]))
+        raise ConfigError(f"These results have nothing for the section {only!r}: {notes}")
+    if figure is not None:
+        drawings = {part.name: part for part in parts if isinstance(part, Drawing)}
+        if figure not in drawings:
+            names = ", ".join(drawings)
+            raise ConfigError(f"These results have no figure {figure!r}; they have {names}.")
+        parts = [drawings[figure]]
+    written = [path for part in parts for path in part.write(folder)]
+    if only is None and figure is None:
+        write_text(folder / PAGE, render(study, contents))
+        written.insert(0, folder / PAGE)
+    return written
 
 
 def render(study: Study, contents: Mapping[Section, Sequence[Part]]) -> str:
@@ -137,20 +131,21 @@ def render(study: Study, contents: Mapping[Section, Sequence[Part]]) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"svg": _svg, "data_url": _data_url, "strong": _strong}
+    environment.filters["data_url"] = _data_url
     found = standings(study)
+    empty = {
+        section: " ".join(map(str, parts))
+        for section, parts in contents.items()
+        if all(isinstance(part, str) for part in parts)
+    }
     runs = study.results.runs[["problem", "method", "seed", "iteration", "value", "regret"]]
     runs = runs.rename(columns={"iteration": "observations"})
     return environment.get_template("page.html").render(
         summary=what_was_run(study),
         compared=(found["verdict"] != "unknown").sum(),
         worse=list(losses(found)),
-        contents={section: parts for section, parts in contents.items() if not _empty(parts)},
-        gaps=[
-            f"No section “{section.title}”: {' '.join(map(str, parts))}"
-            for section, parts in contents.items()
-            if _empty(parts)
-        ]
+        contents={section: parts for section, parts in contents.items() if section not in empty},
+        gaps=[f"No section “{section.title}”: {notes}" for section, notes in empty.items()]
         + list(missing(study.results)),
         runs=runs.to_csv(index=False, float_format="%.8g", lineterminator="\n"),
         options={"traces": " --traces TRACES", "runtime": " --timed TIMED" if study.timed else ""},
@@ -161,26 +156,11 @@ def render(study: Study, contents: Mapping[Section, Sequence[Part]]) -> str:
         environments=[
             json.dumps(one, indent=2, ensure_ascii=False) for one in study.results.environments
         ],
-        colours=COLOURS,
         floor=FLOOR,
         rule=RULE,
         seeds=SEEDS,
     )
 
 
-def _empty(parts: Iterable[Part]) -> bool:
-    """Whether there are but notes."""
-    return all(isinstance(part, str) for part in parts)
-
-
-def _svg(drawing: Drawing) -> markupsafe.Markup:
-    return markupsafe.Markup(inline_svg(drawing.svg, drawing.name, drawing.caption))
-
-
-def _data_url(csv: str) -> str:
-    return f"data:text/csv;base64,{base64.b64encode(csv.encode()).decode()}"
-
-
-def _strong(cell: str) -> markupsafe.Markup:
-    bare = cell.removeprefix("**").removesuffix("**")
-    return markupsafe.Markup("<strong>{}</strong>" if bare != cell else "{}").format(bare)
+def _data_url(text: str, kind: str) -> str:
+    return f"data:{kind};base64,{base64.b64encode(text.encode()).decode()}"

@@ -2,18 +2,17 @@
 (() => {
   const root = document.documentElement;
   const button = document.getElementById("theme");
-  const dark = () =>
-    root.dataset.theme
-      ? root.dataset.theme === "dark"
-      : window.matchMedia("(prefers-color-scheme: dark)").matches;
-  const label = () => { button.textContent = dark() ? "Light" : "Dark"; };
-  // Pages opened from a file may have no storage.
-  try { const kept = localStorage.getItem("theme"); if (kept) root.dataset.theme = kept; } catch {}
+  const system = window.matchMedia("(prefers-color-scheme: dark)");
+  const show = (theme) => {
+    root.dataset.theme = theme;
+    button.textContent = theme === "dark" ? "Light" : "Dark";
+  };
+  let chosen = null;
+  try { chosen = localStorage.getItem("theme"); } catch {}  // a file may have no storage
+  show(chosen || (system.matches ? "dark" : "light"));
+  system.addEventListener("change", () => { if (!chosen) show(system.matches ? "dark" : "light"); });
   button.addEventListener("click", () => {
-    root.dataset.theme = dark() ? "light" : "dark";
-    try { localStorage.setItem("theme", root.dataset.theme); } catch {}
-    label();
+    show(chosen = root.dataset.theme === "dark" ? "light" : "dark");
+    try { localStorage.setItem("theme", chosen); } catch {}
   });
-  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", label);
-  label();
 })();
