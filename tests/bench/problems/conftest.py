@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from amortes.bench.problems import data
-from amortes.files import sha256
+from amortes.files import sha256, write_json
 
 RNG = np.random.Generator(np.random.Philox(key=5))
 # A pool with a point that occurs twice, with different accuracies, and zeros of both signs.
@@ -27,11 +27,21 @@ RAW = np.column_stack(  # batch size, dropout, units, layers, learning rate, mom
     ]
 )
 VALIDATION = 60 + 10 * np.log10(RAW[:, 4]) - 5 * RAW[:, 1] + RNG.standard_normal(60)
+HYPERPARAMETERS = {
+    "lengthscale": [0.6, 2.0, 0.8, 0.3, 0.4, 0.8, 1.0],
+    "outputscale": 0.05,
+    "noise_variance": 0.2,
+    "mean_constant": 0.1,
+}
 
 
 def _save(monkeypatch: pytest.MonkeyPatch, known: str, path: Path, name: str, **a: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez(path, **a)
+    _admit(monkeypatch, known, path, name)
+
+
+def _admit(monkeypatch: pytest.MonkeyPatch, known: str, path: Path, name: str) -> None:
     digests: Mapping[str, str] = getattr(data, known)
     monkeypatch.setattr(data, known, {**digests, name: sha256(path)})
 
@@ -44,6 +54,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     name = "lcbench/lcbench5.npz"
     arrays = {"X_raw": RAW, "segment__final_val_accuracy": VALIDATION}
     _save(monkeypatch, "FOLDER_FILES", root / name, name, **arrays)
+    name = "lcbench/gp_surrogate_hyperparameters.json"
+    write_json(root / name, {"segment": {"refit": HYPERPARAMETERS}})
+    _admit(monkeypatch, "FOLDER_FILES", root / name, name)
     monkeypatch.setenv(data.VARIABLE, str(root))
     return root
 

@@ -35,6 +35,9 @@ FOLDER_FILES: Mapping[str, str] = {
     "hpob/hpob_5965.npz": "0b420291e3ce7eb3b32272fb619a2e61c45230e6af38eba05f664e119011901d",
     "hpob/hpob_5971.npz": "8eda144945c1225a2bbc5c3df9aef8d950692e55e1d8e8612feba59369c8eee8",
     "hpob/hpob_7609.npz": "6e4753bea822c46c6897be6726b308989c951d6dbe170a861f68d5ff20829062",
+    "lcbench/gp_surrogate_hyperparameters.json": (
+        "ba6fa5ab0585cc82be508bbcd1addcdce2c39666143178c52387c145d811b480"
+    ),
     "lcbench/lcbench5.npz": "3652c913b435e07c5b958532cde1d0adc26254b635d6b99357631a775844803f",
 }
 PACKAGE_FILES: Mapping[str, str] = {
