@@ -6,13 +6,14 @@ from amortes.nets.base import GAINS, Hint
 from amortes.nets.distributions.overlap import overlap_entropy
 from amortes.nets.kernel import KernelConfig, KernelNetwork, gains
 from amortes.nets.kernel.conditioning import Conditioned, condition
-from amortes.nets.kernel.gains import LOSSES, Gains, given_hint
+from amortes.nets.kernel.gains import Gains, balanced, given_hint
 from amortes.nets.kernel.inference import infer_particles
 from amortes.nets.kernel.max_value import GivenMaximum
 from amortes.nets.kernel.particles import ParticleConfig
 from amortes.nets.kernel.representers import RepresenterConfig, thompson_draws
 from amortes.prior.gp import PRIORS
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
+from amortes.random import generator
 
 
 @pytest.fixture(params=["robust", "real"])
@@ -35,10 +36,12 @@ def test_gains_are_those_of_predictions_with_the_drawn_optima(
     d: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gains, "POINTS", 64)  # all representer points, as in predictions
+    # A prediction knows of one optimum only, so that there is nothing to balance.
+    monkeypatch.setattr(gains, "balanced", lambda weights, log: (weights + log).log_softmax(1))
     network = KernelNetwork(KernelConfig(encoder=None), PRIORS[name]).eval()
     task = TaskStream(PRIORS[name], 7, TaskConfig(batch_size=3, num_queries=9)).batch_of(0, d, 8)
     found = gains_of(network, task)
-    lost = {gain: found.entropy_lost(gain, task.Xq) for gain in GAINS}
+    lost = {gain: found.at(gain, task.Xq) for gain in GAINS}
     one_place = GivenMaximum.of
     monkeypatch.setattr(
         GivenMaximum, "of", classmethod(lambda _, c, draws, f: one_place(c, draws, f, places=1))
@@ -59,14 +62,39 @@ def test_gains_are_those_of_predictions_with_the_drawn_optima(
 def test_shapes_and_signs(network: KernelNetwork, task: TaskBatch) -> None:
     found, means = gains_of(network, task), {}
     for name in GAINS:
-        lost, gain = found.entropy_lost(name, task.Xq), found.at(name, task.Xq)
+        gain = found.at(name, task.Xq)
         assert gain.shape == (3, 9, network.config.landmarks.optima)
         assert gain.dtype == torch.float64
         assert gain.isfinite().all()
-        assert torch.allclose(gain, lost - (1.0 - LOSSES) * lost.clamp_max(0.0))
         means[name] = float(gain.mean())
     assert means["jes"] > means["mes"] > 0
     assert means["jes"] > means["pes"] > 0
+
+
+def test_draws_tell_nothing_about_particles_on_average(
+    network: KernelNetwork, task: TaskBatch
+) -> None:
+    found = gains_of(network, task)
+    for name in GAINS:
+        _, weights = found.given(name)  # the last ones are those without a draw
+        assert torch.allclose(weights[..., :-1].mean(-1), weights[..., -1], atol=2e-3)
+        # Each draw tells something.
+        assert (weights[..., :-1] - weights[..., -1:]).abs().amax() > 0.01
+
+
+def test_balancing_keeps_what_draws_say_of_each_other() -> None:
+    rng = generator(4)
+    before = torch.randn(2, 5, 1, generator=rng, dtype=torch.float64).log_softmax(1)
+    evidence = 2.0 * torch.randn(2, 5, 32, generator=rng, dtype=torch.float64)
+    evidence[:, 0] += 9.0  # in favour of one particle, whatever the draw
+    after = balanced(before, evidence)
+    assert torch.allclose(after.logsumexp(1).exp(), torch.ones(2, 32, dtype=torch.float64))
+    average = after.logsumexp(-1, keepdim=True).exp() / 32
+    assert torch.allclose(average, before.exp(), atol=1e-6)
+    # Odds ratios, which determine a table together with its margins.
+    odds = [table[:, 1:] - table[:, :1] for table in (after, evidence)]
+    ours, theirs = (each[..., 1:] - each[..., :1] for each in odds)
+    assert torch.allclose(ours, theirs)
 
 
 def test_only_what_is_asked_for_is_conditioned_on(network: KernelNetwork, task: TaskBatch) -> None:

@@ -7,7 +7,7 @@ from amortes.nets.kernel.conditioning import condition
 from amortes.nets.kernel.gains import given_hint
 from amortes.nets.kernel.inference import infer_particles
 from amortes.nets.kernel.max_value import PLACES, log_kernel_of_maximum
-from amortes.nets.kernel.optimum import temper
+from amortes.nets.kernel.optimum import EVIDENCE
 from amortes.nets.kernel.particles import ParticleConfig
 from amortes.nets.kernel.representers import RepresenterConfig, thompson_draws
 from amortes.prior.gp import PRIORS, Marginal
@@ -56,7 +56,7 @@ def test_value_only_shares_the_evidence_among_places(task: TaskBatch) -> None:
     mean, _, evidence = given_hint(conditioned, task.Xq, Hint(f=f), draws)
     assert mean.shape == (3, 4, 9, PLACES)
     total = log_kernel_of_maximum(draws.maximum, f[:, None]).logsumexp(-1)
-    assert torch.allclose(evidence.logsumexp(-1)[..., 0], 0.5 * temper(2) * total[..., 0])
+    assert torch.allclose(evidence.logsumexp(-1)[..., 0], EVIDENCE * total[..., 0])
     assert (mean <= f[:, None, None, None] + 1e-9).all()
 
 

@@ -8,12 +8,12 @@ from torch import Tensor
 from amortes.nets.kernel.conditioning import Conditioned, Moments, condition
 from amortes.nets.kernel.inference import infer_particles
 from amortes.nets.kernel.optimum import (
+    EVIDENCE,
     ROUNDS,
     GivenOptimum,
     LocalMaximum,
     Values,
     local_maximum,
-    temper,
 )
 from amortes.nets.kernel.particles import ParticleConfig
 from amortes.nets.kernel.representers import Representers
@@ -216,7 +216,7 @@ def test_against_the_reference(case: str, x: tuple[float, float], value_known: b
     # A coordinate on a face adds the density of a standard normal at zero: the same for all.
     constant = -0.5 * math.log(2 * math.pi) * (1.0 in x)
     assert float(found.log_evidence[0, 0, 0]) == pytest.approx(
-        temper(2) * (float(evidence.detach()) + constant), rel=1e-5, abs=5e-5
+        EVIDENCE * (float(evidence.detach()) + constant), rel=1e-5, abs=5e-5
     )
 
 

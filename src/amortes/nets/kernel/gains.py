@@ -6,15 +6,23 @@ Conditioning on the draws is in closed form (`optimum`, `max_value`) and done on
 entropies of mixtures over particles are those of `overlap`. Nothing is computed for a gain until it
 is asked for.
 
+What is known before is the average of what is known after. So the weights w_ks of particles given a
+draw must average to those without any, w_k, over draws. Approximate evidence e_ks breaks that, and
+gains would then be about what the approximation happens to prefer. One factor for each particle,
+
+    w_ks = c_k w_k e_ks / sum_l c_l w_l e_ls,    mean over s of w_ks = w_k,
+
+mends it; the c_k are found by scaling in turn (Sinkhorn & Knopp, 1967, Pacific J. Math. 21).
+
 Shapes: b datasets, k particles, s draws, q queries, J Gaussians, d dimensions.
 """
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
 from torch import Tensor
-from torch.nn.functional import leaky_relu
 
 from amortes.nets.base import Hint
 from amortes.nets.distributions.overlap import overlap_entropy
@@ -24,12 +32,10 @@ from amortes.nets.kernel.optimum import GivenOptimum, LocalMaximum, local_maximu
 from amortes.nets.kernel.representers import ThompsonDraws
 from amortes.nets.kernel.truncated import TruncatedMoments
 
-# Share of a loss of information that counts: a draw from an unlikely particle can make y much less
-# certain than it was, and such losses are rare and large. The smaller the share, the better poor
-# queries are ranked; the nearer to one, the better one optimises: docs/log.md, 2026-11-16.
-LOSSES = 0.6
 # Representer points, the likeliest to be the highest, that are considered when x* is known.
 POINTS = 16
+# Scalings, and how much of a factor one may change, in nats.
+SCALINGS, LARGEST = 40, 3.0
 
 
 @dataclass(frozen=True)
@@ -43,12 +49,8 @@ class Gains:
     def at(self, name: str, Xq: Tensor) -> Tensor:
         """The gain of that name from each draw, in nats, at Xq, `b x q x d`: `b x q x s`.
 
-        Of losses a part; the acquisition value is the mean over draws.
+        The acquisition value is the mean over draws.
         """
-        return leaky_relu(self.entropy_lost(name, Xq), LOSSES)
-
-    def entropy_lost(self, name: str, Xq: Tensor) -> Tensor:
-        """The same as it is."""
         given, weights = self.given(name)
         mean, variance, m, v = given.posterior(Xq)
         if m.ndim > 4:  # one place for each maximum
@@ -76,7 +78,7 @@ class Gains:
             else:
                 optimum = GivenOptimum.of(self._local, f if name == "jes" else None)
                 found, evidence = TruncatedMoments.of(optimum), optimum.log_evidence
-            weights = torch.cat([(before + evidence).log_softmax(1), before], dim=-1)
+            weights = torch.cat([balanced(before, evidence), before], dim=-1)
             self._given[name] = found, weights.exp()[:, :, None]
         return self._given[name]
 
@@ -84,6 +86,19 @@ class Gains:
     def _local(self) -> LocalMaximum:
         points = self.draws.likeliest(self.conditioned, POINTS)
         return local_maximum(self.conditioned, points, self.draws.optima.x)
+
+
+def balanced(log_weights: Tensor, log_evidence: Tensor) -> Tensor:
+    """Logarithms of the weights given each draw, `b x k x s`, that average to those without any.
+
+    log_weights `b x k x 1`, log_evidence `b x k x s`.
+    """
+    log_factor, log_count = torch.zeros_like(log_weights), math.log(log_evidence.shape[-1])
+    for _ in range(SCALINGS):
+        each = (log_weights + log_evidence + log_factor).log_softmax(1)
+        off = log_weights - (each.logsumexp(-1, keepdim=True) - log_count)
+        log_factor = log_factor + off.clamp(-LARGEST, LARGEST)
+    return (log_weights + log_evidence + log_factor).log_softmax(1)
 
 
 def given_hint(

@@ -2,7 +2,7 @@
 
 A mixture over places where the maximum may be, by draws of it on the representer points whose
 maximum is close to f*: condition on f* there, then truncate f(x) at f*. The evidence of a particle
-is the density of its maximum at f*, estimated from draws and tempered.
+is a power of the density of its maximum at f*, estimated from draws.
 
 Shapes: b datasets, k particles, s maxima, t draws, q queries, d dimensions, J places.
 
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from amortes.nets.distributions.normal import log_normal, truncated_moments
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned, Moments
-from amortes.nets.kernel.optimum import temper
+from amortes.nets.kernel.optimum import EVIDENCE
 from amortes.nets.kernel.representers import ThompsonDraws
 
 # Places considered when only f* is known, and the sd of the value there, relative to the sd before
@@ -49,7 +49,7 @@ class GivenMaximum:
         chosen = kernel.topk(min(places, kernel.shape[-1]), dim=-1)
         place = draws.argmax[:, :, None].expand(-1, -1, f.shape[1], -1).gather(3, chosen.indices)
         # The chosen stand for all.
-        total = 0.5 * temper(draws.X.shape[-1]) * kernel.logsumexp(-1, keepdim=True)
+        total = EVIDENCE * kernel.logsumexp(-1, keepdim=True)
         evidence = chosen.values.log_softmax(-1) + total
         return cls(conditioned, draws.representers.moments, f, place, evidence)
 
