@@ -11,14 +11,13 @@ from amortes.random import generator
 
 def settings(**changes: float) -> dict[str, float]:
     defaults = {"coarse_steps": 8, "fine_steps": 12, "survivors": 3}
-    return (
-        defaults | {"max_step": 0.3, "first_step": 0.1, "tolerance": 0.0, "lowest": 0.0} | changes
-    )
+    return defaults | {"max_step": 0.3, "tolerance": 0.0, "lowest": 0.0} | changes
 
 
 def run(score: object, domain: Domain, x: Tensor, **changes: float) -> tuple[Tensor, Tensor]:
     f = score(x).detach()  # type: ignore[operator]
-    return climb(score, domain, domain.contains, x, f, **settings(**changes))  # type: ignore[arg-type]
+    first = torch.full((len(x),), 0.1, dtype=torch.float64)
+    return climb(score, domain, domain.contains, x, f, first_step=first, **settings(**changes))  # type: ignore[arg-type]
 
 
 def quadratic(d: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -83,7 +82,7 @@ def test_values_never_fall_and_forbidden_points_are_not_entered() -> None:
     domain = Domain.cube(1)
     x, f = climb(
         lambda x: x.squeeze(-1), domain, lambda x: x[:, 0] < 0.5, start, start[:, 0],
-        **settings(),  # type: ignore[arg-type]
+        first_step=torch.full((1,), 0.1), **settings(),  # type: ignore[arg-type]
     )  # fmt: skip
     assert 0.45 < float(f) < 0.5
     assert run(score, domain, start, coarse_steps=0, fine_steps=0)[0] is start
@@ -102,7 +101,7 @@ def test_it_stops_when_nothing_is_promised_or_promises_are_not_kept() -> None:
     calls.clear()
     climb(
         lambda x: slope(x, 1.0), Domain.cube(2), lambda x: (x <= 0.3).all(1), start,
-        slope(start, 1.0), **settings(tolerance=1e-3),  # type: ignore[arg-type]
+        slope(start, 1.0), first_step=torch.full((4,), 0.1), **settings(tolerance=1e-3),  # type: ignore[arg-type]
     )  # fmt: skip
     assert len(calls) == 2 + PATIENCE
 
@@ -117,19 +116,34 @@ def test_one_start_that_promises_is_enough() -> None:
     assert float(f.max()) == pytest.approx(3.0, abs=0.01)
 
 
+def test_each_start_has_a_first_step_of_its_own() -> None:
+    tried: list[Tensor] = []
+
+    def score(x: Tensor) -> Tensor:
+        tried.append(x.detach().clone())
+        return x.sum(-1)
+
+    start = torch.full((2, 2), 0.3, dtype=torch.float64)
+    first = torch.tensor([0.1, 1e-4], dtype=torch.float64)
+    domain = Domain.cube(2)
+    climb(
+        score, domain, domain.contains, start, start.sum(-1), first_step=first,
+        **settings(coarse_steps=1, fine_steps=0),  # type: ignore[arg-type]
+    )  # fmt: skip
+    assert torch.allclose(tried[-1] - start, first[:, None])
+
+
 def test_the_update_satisfies_the_secant_equation_and_stays_positive() -> None:
-    rng = generator(4)
-    s = torch.randn(6, 3, generator=rng, dtype=torch.float64)
-    y = torch.randn(6, 3, generator=rng, dtype=torch.float64)
-    H = torch.eye(3, dtype=torch.float64).expand(6, 3, 3)
-    metric = torch.tensor([1.0, 0.1, 0.3], dtype=torch.float64)
-    new, curved = _learn(H, torch.zeros(6, dtype=torch.bool), s, y, metric)
-    assert torch.equal(curved, (s * y).sum(-1) > 0)
+    rng = np.random.default_rng(4)
+    s, y = rng.normal(size=(2, 6, 3))
+    H = np.tile(np.eye(3), (6, 1, 1))
+    new, curved = _learn(H, np.zeros(6, dtype=bool), s, y, np.array([1.0, 0.1, 0.3]))
+    assert np.array_equal(curved, (s * y).sum(-1) > 0)
     assert 0 < curved.sum() < 6
-    secant = (new @ y[..., None]).squeeze(-1)
-    assert torch.allclose(secant[curved], s[curved])
-    assert torch.equal(new[~curved], H[~curved])
-    assert (torch.linalg.eigvalsh(new) > 0).all()
+    secant = (new @ y[..., None])[..., 0]
+    np.testing.assert_allclose(secant[curved], s[curved])
+    assert np.array_equal(new[~curved], H[~curved])
+    assert (np.linalg.eigvalsh(new) > 0).all()
 
 
 def test_known_scales_save_steps() -> None:

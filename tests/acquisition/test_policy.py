@@ -10,12 +10,13 @@ from amortes.acquisition.policy import (
     BELIEF,
     BELIEF_OF_MEANS,
     ENOUGH,
+    LogBelief,
     automatic,
     is_noisy,
-    log_belief,
     recommended,
     worth_using,
 )
+from amortes.acquisition.score import differentiate
 from amortes.pretrained import as_network
 from amortes.random import generator
 
@@ -42,12 +43,12 @@ def test_information_only_with_noise_and_enough_results(
 
 def test_the_belief_is_in_the_middle_and_fades() -> None:
     X = torch.tensor([[0.5, 0.5], [0.5, 0.0], [1.0, 0.0], [0.3, 0.8], [0.7, 0.2]]).double()
-    belief = log_belief(X, 10)
+    belief = LogBelief(10)(X)
     assert belief.argmax() == 0
     assert float(belief[2]) == pytest.approx(BELIEF / 10 * 2 * math.log(AT_THE_FACE))
     assert float(belief[3]) == pytest.approx(float(belief[4]))  # mirror images
     assert belief[0] > belief[3] > belief[1] > belief[2]
-    assert torch.allclose(log_belief(X, 100), 0.1 * belief)
+    assert torch.allclose(LogBelief(100)(X), 0.1 * belief)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.2])
@@ -60,8 +61,11 @@ def test_recommendations_keep_away_from_faces_if_results_are_noisy(noise: float)
 
 
 def test_at_a_face_it_still_has_a_slope() -> None:
-    X = torch.tensor([[0.0, 1.0, 0.5]], dtype=torch.float64, requires_grad=True)
-    (slope,) = torch.autograd.grad(log_belief(X, 5).sum(), X)
+    X = torch.tensor([[0.0, 1.0, 0.5], [0.2, 0.7, 1.0]], dtype=torch.float64)
+    belief = LogBelief(5)
+    (value, slope), expected = belief.with_gradient(X), differentiate(belief, X)
+    assert torch.equal(value, expected[0])
+    assert torch.allclose(slope, expected[1])
     assert slope[0, 0] > 0
     assert slope[0, 1] < 0
     assert slope[0, 2] == 0

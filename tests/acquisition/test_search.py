@@ -72,6 +72,22 @@ def test_rough_moments_save_scores_not_height(network: KernelNetwork, name: str)
         assert not is_among(scored[0], fitted.X).any()
 
 
+@pytest.mark.parametrize("distance", [1e-2, 1e-3, 1e-4])
+def test_a_summit_right_beside_a_known_point_is_found(distance: float) -> None:
+    # Improvement near a converged optimum: next to nothing, but for a neighbourhood of that size.
+    known = torch.tensor([[0.3, 0.6, 0.5]], dtype=torch.float64)
+    summit = known + distance * torch.tensor([0.5, -0.7, 0.4], dtype=torch.float64)
+
+    def score(X: Tensor) -> Tensor:
+        return -((X - summit) / distance).square().sum(-1).log1p()
+
+    values = [
+        maximise(score, Domain.cube(3), seed=seed, around=known, exclude=known).value
+        for seed in range(4)
+    ]
+    assert sum(value > -0.05 for value in values) >= 3
+
+
 def test_without_rough_moments_all_are_scored() -> None:
     scored = []
 

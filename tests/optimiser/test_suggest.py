@@ -11,7 +11,7 @@ from torch import Tensor
 
 from amortes.acquisition import Fitted
 from amortes.acquisition.output_warp import fit_warped, milestones
-from amortes.acquisition.policy import log_belief, worth_using
+from amortes.acquisition.policy import LogBelief, worth_using
 from amortes.nets.base import Network
 from amortes.nets.kernel import KernelNetwork
 from amortes.nets.transformer import Transformer, TransformerConfig
@@ -19,7 +19,7 @@ from amortes.optimiser import AmortesWarning, Categorical, Float, Int, Linear, O
 from amortes.optimiser.design import sobol_points
 from amortes.optimiser.gain_weights import Weight, learned_cost_weight
 from amortes.optimiser.space import Config
-from amortes.optimiser.suggest import Suggester, weighed
+from amortes.optimiser.suggest import Suggester, Weighed
 from amortes.optimiser.trials import Ledger, outcome
 from amortes.prior.gp import PRIORS
 
@@ -390,12 +390,12 @@ def test_only_auto_believes_that_the_optimum_is_inside(
     sober = told(network, results)
     assert torch.equal(sober.worth()(X), sober.gain()(X))
     chooser = told(network, results, acquisition="auto")
-    torch.testing.assert_close(chooser.worth()(X) - chooser.gain()(X), log_belief(X, 3))
+    torch.testing.assert_close(chooser.worth()(X) - chooser.gain()(X), LogBelief(3)(X))
     few = told(network, [(0, 0.0), (1, 1.0)], Space({"x": Int(0, 1)}), acquisition="auto")
     assert torch.equal(few.worth()(X[1:]), few.gain()(X[1:]))
     # Gains that are not logarithms are multiplied.
     monkeypatch.setattr(chooser, "current", lambda: "jes")
-    torch.testing.assert_close(chooser.worth()(X), chooser.gain()(X) * log_belief(X, 3).exp())
+    torch.testing.assert_close(chooser.worth()(X), chooser.gain()(X) * LogBelief(3)(X).exp())
 
 
 def test_suggestions_do_not_depend_on_earlier_fits(network: KernelNetwork) -> None:
@@ -422,9 +422,9 @@ def test_weighing() -> None:
         return torch.full((2,), 0.5, dtype=torch.float64).log()
 
     fitted = cast(Fitted, Known())
-    torch.testing.assert_close(weighed(fitted, "jes", [half])(X).tolist(), [1.0, -4.0])
-    torch.testing.assert_close(weighed(fitted, "logei", [half])(X), X[:, 0] + half(X))
-    assert torch.equal(weighed(fitted, "jes", [])(X), X[:, 0])
+    torch.testing.assert_close(Weighed(fitted, "jes", [half])(X).tolist(), [1.0, -4.0])
+    torch.testing.assert_close(Weighed(fitted, "logei", [half])(X), X[:, 0] + half(X))
+    assert torch.equal(Weighed(fitted, "jes", [])(X), X[:, 0])
 
 
 def test_networks_that_infer_nothing_are_fitted_once(monkeypatch: pytest.MonkeyPatch) -> None:

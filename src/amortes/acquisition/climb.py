@@ -13,16 +13,24 @@ even promise to reach the best with `HOPE` times the rise of their next step s, 
 but for the best few. The climb ends when no start promises to rise above the best by enough to
 matter (f + g's); every step in which none did halves what is promised.
 
+Ten points in a few dimensions are small arrays, with which NumPy is several times as fast as
+PyTorch; scores that know their gradients are not differentiated.
+
 Reference: Nocedal & Wright, Numerical Optimization, 2006, chapter 6.
 """
 
 import math
 from collections.abc import Callable
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from amortes.acquisition.domain import Domain, Score
+from amortes.acquisition.domain import Domain
+from amortes.acquisition.score import Score, with_gradient
+
+Array = NDArray[np.float64]
 
 PATIENCE = 3
 """Steps without a rise of the best that matters, after which the climb ends."""
@@ -33,6 +41,7 @@ SHORTEN, LENGTHEN = 0.25, 4.0
 """Factors of the step after a failure, and after a success along which the gradient grew."""
 
 
+@np.errstate(all="ignore")
 def climb(
     score: Score,
     domain: Domain,
@@ -44,81 +53,92 @@ def climb(
     fine_steps: int,
     survivors: int,
     max_step: float,
-    first_step: float,
+    first_step: Tensor,
     tolerance: float,
     lowest: float,
     scale: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Climb from x, `s x d`, whose scores are f; returns the best end points and their scores.
 
-    `allowed` says which points may be stepped to; the first step moves no coordinate by more than
-    `first_step`. `scale`, `d`, is that of the module's docstring. After the coarse steps only the
+    `allowed` says which points may be stepped to; the first step of each start moves no coordinate by more
+    than its `first_step`, `s`. `scale`, `d`, is that of the module's docstring. After the coarse steps only the
     best `survivors` go on. A rise matters if it is `tolerance` times that of the best above
     `lowest`; after a few steps without one the climb ends.
     """
     if not coarse_steps + fine_steps:
         return x, f
-    g = _gradient(score, x)[1]
-    metric = torch.ones_like(domain.lower) if scale is None else (scale / scale.max()).square()
-    H = first_step / (metric * g).abs().amax(-1).clamp_min(1e-300)[:, None, None] * metric.diag()
-    known = torch.zeros(len(x), dtype=torch.bool)  # whose H has seen a curvature
-    length = torch.ones_like(f)
+    lower, upper = domain.lower.numpy(), domain.upper.numpy()
+    metric = np.ones(domain.d) if scale is None else np.square((scale / scale.max()).numpy())
+    at, value, g = x.numpy(), f.numpy(), _at(score, x)[1]
+    length = first_step.numpy() / np.maximum(np.abs(metric * g).max(-1), 1e-300)
+    H = length[:, None, None] * np.diag(metric)
+    known = np.zeros(len(at), dtype=bool)  # whose H has seen a curvature
+    length = np.ones(len(at))
     idle = 0
     for i in range(coarse_steps + fine_steps):
         if i == coarse_steps:
-            best = f.topk(min(survivors, len(f))).indices
-            x, f, g, H, known, length = (t[best] for t in (x, f, g, H, known, length))
-        held = ((x <= domain.lower) & (g < 0)) | ((x >= domain.upper) & (g > 0))
-        uphill = torch.where(held, 0.0, g)
-        step = torch.where(held, 0.0, (H @ uphill[..., None]).squeeze(-1))
-        step = step * (max_step / step.abs().amax(-1, keepdim=True).clamp_min(max_step))
-        top = float(f.max())
+            best = _highest(value, survivors)
+            at, value, g, H, known, length = (t[best] for t in (at, value, g, H, known, length))
+        held = ((at <= lower) & (g < 0)) | ((at >= upper) & (g > 0))
+        uphill = np.where(held, 0.0, g)
+        step = np.where(held, 0.0, (H @ uphill[..., None])[..., 0])
+        step *= max_step / np.maximum(np.abs(step).max(-1, keepdims=True), max_step)
+        top = value.max()
         enough = tolerance * (top - lowest)
         rise = (g * step).sum(-1)
-        if i and not float((f + 0.5**idle * rise).max()) > top + enough:
+        if i and not (value + 0.5**idle * rise).max() > top + enough:
             break
-        alive = f + HOPE * rise > top
-        alive[f.topk(min(KEPT, len(f))).indices] = True
-        if not bool(alive.all()):
-            x, f, g, H, known, length, step = (t[alive] for t in (x, f, g, H, known, length, step))
-        x_new = domain.bring_in(x + length[:, None] * step, x)
-        f_new, g_new = _gradient(score, x_new)
-        f_new = f_new.where(allowed(x_new), -math.inf)
-        H, curved = _learn(H, known, x_new - x, g - g_new, metric)
+        alive = value + HOPE * rise > top
+        alive[_highest(value, KEPT)] = True
+        if not alive.all():
+            at, value, g, H = at[alive], value[alive], g[alive], H[alive]
+            known, length, step = known[alive], length[alive], step[alive]
+        moved = torch.from_numpy(at + length[:, None] * step)
+        moved = domain.bring_in(moved, torch.from_numpy(at))
+        value_new, g_new = _at(score, moved)
+        value_new[~allowed(moved).numpy()] = -math.inf
+        at_new = moved.numpy()
+        H, curved = _learn(H, known, at_new - at, g - g_new, metric)
         known = known | curved
-        better = f_new > f
-        H = torch.where((better & ~curved)[:, None, None], LENGTHEN * H, H)
-        length = torch.where(better, 1.0, SHORTEN * length)
-        idle = 0 if float(f_new.max()) > top + enough else idle + 1
-        f = torch.where(better, f_new, f)
-        x, g = (torch.where(better[:, None], a, b) for a, b in ((x_new, x), (g_new, g)))
+        better = value_new > value
+        H[better & ~curved] *= LENGTHEN
+        length = np.where(better, 1.0, SHORTEN * length)
+        idle = 0 if value_new.max() > top + enough else idle + 1
+        value = np.where(better, value_new, value)
+        at, g = (np.where(better[:, None], a, b) for a, b in ((at_new, at), (g_new, g)))
         if idle == PATIENCE:
             break
-    return x, f
+    return torch.from_numpy(at), torch.from_numpy(value)
 
 
-def _gradient(score: Score, x: Tensor) -> tuple[Tensor, Tensor]:
+def _at(score: Score, x: Tensor) -> tuple[Array, Array]:
     """Scores at x, `s x d`, and their gradients; NaN becomes -inf and no slope."""
-    with torch.inference_mode(False), torch.enable_grad():
-        x = x.detach().clone().requires_grad_()
-        f = score(x)
-        (g,) = torch.autograd.grad(f.sum(), x)
-    return f.detach().nan_to_num(-math.inf, math.inf, -math.inf), g.nan_to_num(0.0, 0.0, 0.0)
+    f, g = with_gradient(score, x)
+    return (
+        np.nan_to_num(f.numpy(), nan=-math.inf, posinf=math.inf, neginf=-math.inf),
+        np.nan_to_num(g.numpy(), nan=0.0, posinf=0.0, neginf=0.0),
+    )
 
 
-def _learn(H: Tensor, known: Tensor, s: Tensor, y: Tensor, metric: Tensor) -> tuple[Tensor, Tensor]:
+def _highest(values: Array, count: int) -> NDArray[np.intp]:
+    """Where the highest values are, the first of equals first."""
+    return np.argsort(-values, kind="stable")[:count]
+
+
+def _learn(
+    H: Array, known: NDArray[np.bool_], s: Array, y: Array, metric: Array
+) -> tuple[Array, NDArray[np.bool_]]:
     """BFGS update of H, `m x d x d`, by steps s and falls of the gradient y, both `m x d`.
 
     Rows without positive curvature stay; also returns which have it, `m`.
     """
     sy = (s * y).sum(-1)
-    curved = sy > 1e-8 * s.norm(dim=-1) * y.norm(dim=-1)
+    curved = sy > 1e-8 * np.linalg.norm(s, axis=-1) * np.linalg.norm(y, axis=-1)
     first = curved & ~known
-    if bool(first.any()):
+    if first.any():
         # The first curvature also sets the scale of H in all other directions.
-        length = (metric * y.square()).sum(-1).clamp_min(1e-300)
-        H = torch.where(first[:, None, None], (sy / length)[:, None, None] * metric.diag(), H)
-    per_sy = torch.where(curved, sy.reciprocal(), 0.0)
-    s, along = s[:, None], (per_sy[:, None] * s)[..., None]  # m x 1 x d and m x d x 1
-    V = torch.baddbmm(torch.eye(s.shape[-1], dtype=s.dtype), along, y[:, None], alpha=-1.0)
-    return torch.baddbmm(along @ s, V @ H, V.mT), curved
+        length = sy / np.maximum((metric * np.square(y)).sum(-1), 1e-300)
+        H = np.where(first[:, None, None], length[:, None, None] * np.diag(metric), H)
+    along = np.where(curved, 1.0 / sy, 0.0)[:, None, None] * s[..., None]  # m x d x 1
+    V = np.eye(s.shape[-1]) - along * y[:, None]
+    return V @ H @ V.swapaxes(-1, -2) + along * s[:, None], curved

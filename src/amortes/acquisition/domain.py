@@ -21,9 +21,6 @@ from torch.quasirandom import SobolEngine
 
 from amortes.errors import DataError
 
-Score = Callable[[Tensor], Tensor]
-"""Points `m x d` -> how good they are, `m`; differentiable by torch where a search climbs it."""
-
 CHUNK = 1024
 """Points scored or compared at once: scores take 60 MB with the kernel network at n = 50."""
 SAME = 1e-9

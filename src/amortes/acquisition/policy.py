@@ -11,6 +11,8 @@ more results there are: log gain + c / n log π(x), with π(x) the product over 
 Bayesian optimization", ICLR 2022).
 """
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -40,14 +42,30 @@ def automatic(fitted: Fitted) -> str:
     return "jes" if len(fitted.X) >= ENOUGH and is_noisy(fitted) else "logei"
 
 
-def log_belief(X: Tensor, n: int, c: float = BELIEF) -> Tensor:
-    """c / n log π(x) at points X, `m x d`, after n results: `m`."""
-    return c / n * (4.0 * X * (1.0 - X) + AT_THE_FACE).log().sum(-1)
+@dataclass(frozen=True)
+class LogBelief:
+    """c / n log π(x) after n results, at points `m x d`: `m`."""
+
+    n: int
+    c: float = BELIEF
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """At points `m x d`: `m`."""
+        return self.c / self.n * _inside(X).log().sum(-1)
+
+    def with_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """The same and its gradient: `m` and `m x d`."""
+        return self(X), (4.0 * self.c / self.n) * (1.0 - 2.0 * X) / _inside(X)
+
+
+def _inside(X: Tensor) -> Tensor:
+    """The factors of π(x)."""
+    return 4.0 * X * (1.0 - X) + AT_THE_FACE
 
 
 def worth_using(fitted: Fitted, X: Tensor, mean: Tensor) -> Tensor:
     """What recommendations maximise at points X, `m x d`, of a continuum with these means: `m`."""
-    return mean + log_belief(X, len(fitted.X), BELIEF_OF_MEANS) if is_noisy(fitted) else mean
+    return mean + LogBelief(len(fitted.X), BELIEF_OF_MEANS)(X) if is_noisy(fitted) else mean
 
 
 def recommended(fitted: Fitted, x: Tensor) -> Tensor:

@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 
 from amortes.acquisition.climb import climb
-from amortes.acquisition.domain import CHUNK, Domain, Score, check_points, is_among
+from amortes.acquisition.domain import CHUNK, Domain, check_points, is_among
+from amortes.acquisition.score import Score
 from amortes.errors import DataError, require_least
 from amortes.random import derive_seeds
 
@@ -33,10 +34,12 @@ OPTIMISM = (0.0, 0.5, 1.0, 2.0, 4.0, math.inf)
 """The factors c."""
 SMALLEST = 1e-100
 """Rises below this count as this: they only matter where weights differ."""
-SCALES = (-2.5, -0.5)
+SCALES = (-6.0, -0.5)
 """Powers of ten between which the scales of perturbations are."""
 CHANGED, CROSSED = 0.25, 0.5
 """Share of the coordinates changed by a jump, and of the jumps that take them from a partner."""
+LONGER, SMALLEST_STEP = 3.0, 1e-6
+"""The first step of a climb, in distances from the nearest known point, and at least."""
 WIDER, SPREAD, FAR, NEAR = 2, 8, 5, 4
 """With rough moments: how many times as many points of the low-discrepancy set are looked at; how
 many of them are scored in any case; and the best for each of the factors c, among them and among
@@ -48,7 +51,7 @@ class SearchConfig:
     """Effort of the search. Measured: docs/log.md, 2026-11-16."""
 
     num_global: int = 128
-    num_local: int = 64
+    num_local: int = 128
     starts: int = 10
     coarse_steps: int = 4
     survivors: int = 4
@@ -173,13 +176,21 @@ class _Search:
             fine_steps=config.fine_steps,
             survivors=config.survivors,
             max_step=config.max_step,
-            first_step=config.first_step,
+            first_step=self._first_steps(x, around),
             tolerance=config.tolerance,
             lowest=lowest,
             scale=self.scale,
         )
         best = int(f.argmax())
         return Found(x[best], float(f[best]), fresh=True)
+
+    def _first_steps(self, x: Tensor, around: Tensor | None) -> Tensor:
+        """How far starts `s x d` move at first: `s`; not much farther than they were perturbed."""
+        farthest = x.new_full((len(x),), self.config.first_step)
+        if around is None or not len(around):
+            return farthest
+        perturbed = torch.cdist(x, around, p=math.inf).amin(1)
+        return (LONGER * perturbed).clamp_min(SMALLEST_STEP).minimum(farthest)
 
     def _screened(self, x: Tensor, each: int, spread: int) -> Tensor:
         """The points `m x d` that are worth a score, and the first `spread` of them."""

@@ -103,6 +103,12 @@ class Network(nn.Module, ABC, Generic[State]):
         """log E max(f(Xq) - f(x), 0), x `b x d`: `b x q`, if it is faster than `improvement`."""
         return None
 
+    def log_expected_improvement_with_gradient(
+        self, state: State, Xq: Tensor, x: Tensor
+    ) -> tuple[Tensor, Tensor] | None:
+        """The same and its gradient by Xq, `b x q` and `b x q x d`, without a graph."""
+        return None
+
     def correlation(self, state: State, Xq: Tensor, *, noise: bool) -> Tensor | None:
         """Correlations of f (or y, with noise) at the q points of each batch: `b x q x q`.
 

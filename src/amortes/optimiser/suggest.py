@@ -13,6 +13,7 @@ import functools
 import logging
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
@@ -25,12 +26,14 @@ from amortes.acquisition import (
     Found,
     Score,
     SearchConfig,
+    differentiate,
     maximise,
     maximise_pool,
+    with_gradient,
 )
 from amortes.acquisition.domain import is_among
 from amortes.acquisition.output_warp import fit_warped, milestones
-from amortes.acquisition.policy import automatic, log_belief, recommended, worth_using
+from amortes.acquisition.policy import LogBelief, automatic, recommended, worth_using
 from amortes.errors import ConfigError, DataError, require_int, shown
 from amortes.nets.base import Network
 from amortes.optimiser.design import Fixed, agreeing, sample, sobol_points
@@ -129,7 +132,7 @@ class Suggester:
     def largest_improvement(self) -> float:
         """The largest expected improvement any point offers; in the user's units, costs aside."""
         fitted = self.fitted()
-        score = weighed(fitted, "logei", self._weights(cost=False))
+        score = Weighed(fitted, "logei", self._weights(cost=False))
         x = self.search(score, seed=self.seed_for("gain")).x[None]
         with torch.no_grad():
             improvement = fitted.expected_improvement(x)
@@ -180,17 +183,17 @@ class Suggester:
         name, fitted = self.current(), self.fitted(pending=True)
         if name in ("ei", "logei"):
             fitted = self._keep("believer", fitted.kriging_believer, fitted)
-        return weighed(fitted, name, [*self._weights(), *more])
+        return Weighed(fitted, name, [*self._weights(), *more])
 
     def worth(self) -> Score:
-        """What suggestions maximise, `m x d -> m`: the gain; for `auto` with `policy.log_belief`.
+        """What suggestions maximise, `m x d -> m`: the gain; for `auto` with a `policy.LogBelief`.
 
         Of a finite space all points count the same: its faces are no more uncertain than the rest.
         """
         if self.acquisition != "auto" or self.space.points is not None:
             return self.gain()
         told = len(self.ledger.having("done", "failed"))
-        return self.gain(lambda X: log_belief(X, told))
+        return self.gain(LogBelief(told))
 
     def value(self) -> Score:
         """What recommendations maximise, `m x d -> m`: expected utility, see `policy.worth_using`.
@@ -346,21 +349,34 @@ class Suggester:
         )
 
 
-def weighed(fitted: Fitted, name: str, weights: Sequence[Weight]) -> Score:
+@dataclass(frozen=True)
+class Weighed:
     """The acquisition of that name, `m x d -> m`, times the weights; or its logarithm."""
 
-    def score(X: Tensor) -> Tensor:
-        gain = fitted.score(name, X)
-        for weight in weights:
+    fitted: Fitted
+    name: str
+    weights: Sequence[Weight]
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """At points `m x d`: `m`."""
+        gain = self.fitted.score(self.name, X)
+        for weight in self.weights:
             log_weight = weight(X)
-            if name == "logei":
+            if self.name == "logei":
                 gain = gain + log_weight
             else:
                 # A learned gain may be slightly negative: a small weight must be no advantage then.
                 gain = torch.where(gain > 0, gain * log_weight.exp(), gain * (-log_weight).exp())
         return gain
 
-    return score
+    def with_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """The same and its gradient: `m` and `m x d`."""
+        if self.name != "logei":
+            return differentiate(self, X)
+        terms = [self.fitted.score_with_gradient(self.name, X)]
+        terms += [with_gradient(weight, X) for weight in self.weights]
+        values, gradients = zip(*terms, strict=True)
+        return sum(values[1:], start=values[0]), sum(gradients[1:], start=gradients[0])
 
 
 def check_acquisition(name: str) -> None:

@@ -196,7 +196,7 @@ def test_points_that_rounding_makes_certain_are_appended() -> None:
 
 
 def test_summaries_of_all_particles(task: TaskBatch) -> None:
-    particles = infer_particles(PRIOR, task.X, task.y, ParticleConfig(count=2))
+    particles = infer_particles(PRIOR, task.X, task.y, ParticleConfig(count=1))
     conditioned = condition(PRIOR, particles, task.X, task.y).with_pending(task.Xq[:, :2])
     n, count = task.X.shape[1], particles.log_weights.shape[1]
     at_data = condition(PRIOR, particles, task.X, task.y).moments(task.X).mean

@@ -74,3 +74,7 @@ def test_log_expected_improvement_is_that_of_the_mixture(warped: TaskBatch, name
             gradients.append((value, *torch.autograd.grad(value.sum(), Xq)))
         for ours, theirs in zip(*gradients, strict=True):
             torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-9)
+        for ours, at_once in zip(
+            gradients[0], over.log_expected_with_gradient(warped.Xq), strict=True
+        ):
+            torch.testing.assert_close(ours, at_once)

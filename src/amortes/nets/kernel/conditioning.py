@@ -49,7 +49,7 @@ from amortes.prior.warp import log_slope
 VARIANCE_FLOOR = 1e-11
 # Particles that are enough for a first impression, as most of the weight is on a few; fewer of
 # large datasets: no more than this many points in all.
-ROUGHLY, ROUGH_POINTS = 8, 800
+ROUGHLY, ROUGH_POINTS = 4, 800
 # Lengths below this are this: nothing is that short where anything can be learned.
 SHORTEST = 0.02
 

@@ -69,6 +69,30 @@ class Improvement:
         value: Tensor = _LogExpected.apply(Xq, self)  # type: ignore[no-untyped-call]
         return value
 
+    @QUIET
+    def log_expected_with_gradient(self, Xq: Tensor) -> tuple[Tensor, Tensor]:
+        """The same and its gradient by Xq, `b x q x d`, without a graph."""
+        value, pull_back = self.log_expectation(Xq.numpy())
+        return torch.from_numpy(value), torch.from_numpy(pull_back(np.ones_like(value)))
+
+    def log_expectation(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """`log_expected`, and how derivatives by it become those by X."""
+        mean, variance, pull_back = self.forward(X)
+        sd = np.sqrt(variance)
+        log_h, by_density, by_chance = _log_h(mean / sd)
+        terms = self.log_weights + np.log(sd) + log_h  # b x k x q
+        top = terms.max(1, keepdims=True)
+        shares = np.exp(np.maximum(terms - top, -80.0))  # smaller ones do not matter, but take time
+        total = shares.sum(1, keepdims=True)
+        shares /= total
+
+        def pull_back_value(by_value: Array) -> Array:
+            by_each = shares * by_value[:, None]
+            by_mean, by_variance = by_each * by_chance / sd, by_each * by_density / (2.0 * variance)
+            return pull_back(by_mean, by_variance)
+
+        return (top + np.log(total))[:, 0], pull_back_value
+
     def forward(self, X: Array) -> tuple[Array, Array, PullBack]:
         """Mean, variance, and how their derivatives become those by X, `b x q x d`."""
         if self.warp is None:
@@ -121,24 +145,14 @@ class _LogExpected(torch.autograd.Function):
     @staticmethod
     @QUIET
     def forward(ctx: Any, Xq: Tensor, over: Improvement) -> Tensor:
-        mean, variance, ctx.pull_back = over.forward(Xq.detach().numpy())
-        sd = np.sqrt(variance)
-        log_h, by_density, by_chance = _log_h(mean / sd)
-        terms = over.log_weights + np.log(sd) + log_h  # b x k x q
-        top = terms.max(1, keepdims=True)
-        shares = np.exp(np.maximum(terms - top, -80.0))  # smaller ones do not matter, but take time
-        total = shares.sum(1, keepdims=True)
-        shares /= total
-        ctx.slopes = shares * by_chance / sd, shares * by_density / (2.0 * variance)
-        return torch.from_numpy((top + np.log(total))[:, 0])
+        value, ctx.pull_back = over.log_expectation(Xq.detach().numpy())
+        return torch.from_numpy(value)
 
     @staticmethod
     @once_differentiable
     @QUIET
     def backward(ctx: Any, by_value: Tensor) -> tuple[Tensor, None]:
-        by_each = by_value.numpy()[:, None]
-        by_mean, by_variance = ctx.slopes
-        return torch.from_numpy(ctx.pull_back(by_each * by_mean, by_each * by_variance)), None
+        return torch.from_numpy(ctx.pull_back(by_value.numpy())), None
 
 
 def _log_h(u: Array) -> tuple[Array, Array, Array]:

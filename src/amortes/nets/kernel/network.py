@@ -213,6 +213,12 @@ class KernelNetwork(Network[KernelState]):
         """See `Network.log_expected_improvement`."""
         return self._over(state, x).log_expected(_queries(Xq))
 
+    def log_expected_improvement_with_gradient(
+        self, state: KernelState, Xq: Tensor, x: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """See `Network.log_expected_improvement_with_gradient`."""
+        return self._over(state, x).log_expected_with_gradient(_queries(Xq))
+
     def _over(self, state: KernelState, x: Tensor) -> Improvement:
         if state.incumbent is None or not torch.equal(state.incumbent[0], x):
             with _kept():
