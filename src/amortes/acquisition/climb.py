@@ -60,10 +60,10 @@ def climb(
 ) -> tuple[Tensor, Tensor]:
     """Climb from x, `s x d`, whose scores are f; returns the best end points and their scores.
 
-    `allowed` says which points may be stepped to; the first step of each start moves no coordinate by more
-    than its `first_step`, `s`. `scale`, `d`, is that of the module's docstring. After the coarse steps only the
-    best `survivors` go on. A rise matters if it is `tolerance` times that of the best above
-    `lowest`; after a few steps without one the climb ends.
+    `allowed` says which points may be stepped to; the first step of each start moves no coordinate
+    by more than its `first_step`, `s`. `scale`, `d`, is that of the module's docstring. After the
+    coarse steps only the best `survivors` go on. A rise matters if it is `tolerance` times that of
+    the best above `lowest`; after a few steps without one the climb ends.
     """
     if not coarse_steps + fine_steps:
         return x, f
