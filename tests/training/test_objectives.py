@@ -9,9 +9,9 @@ from torch import Tensor
 
 from amortes.nets.base import GAINS, Hint
 from amortes.nets.distributions import Predictive
-from amortes.prior.gp import Hyperparameters
+from amortes.prior.gp import Hyperparameters, named_prior
 from amortes.prior.posterior import exact_posterior
-from amortes.prior.tasks import TaskBatch
+from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from amortes.training.distributed import place, take_rows
 from amortes.training.objectives import (
     HINTS,
@@ -19,6 +19,7 @@ from amortes.training.objectives import (
     base_loss,
     gain_targets,
     hint_for,
+    posterior_optima,
     query_mean,
     summarise,
     taught_gains,
@@ -147,7 +148,7 @@ def test_pending_keeps_visible_mean_and_full_variance(
 
 def test_gain_targets_are_entropy_differences(network: FakeNetwork, task: TaskBatch) -> None:
     state = network.condition(task.X, task.y)
-    targets = gain_targets(network, state, task)
+    (targets,) = gain_targets(network, task, posterior_optima(network.prior, task, 1))
     assert targets.shape == (*task.fq.shape, 3)
     assert not targets.requires_grad
     x, f = task.optimum.x, task.optimum.f
@@ -160,7 +161,7 @@ def test_gain_targets_are_entropy_differences(network: FakeNetwork, task: TaskBa
 def test_alpha_loss_and_its_metrics(network: FakeNetwork, task: TaskBatch) -> None:
     loss, metrics = alpha_loss(network, task)
     state = network.condition(task.X, task.y)
-    targets = gain_targets(network, state, task)
+    (targets,) = gain_targets(network, task, posterior_optima(network.prior, task, 1))
     gain = network.gain(state, task.Xq)
     fair = ~task.near_optimum
     assert float(loss.detach()) == pytest.approx(average(-gain.log_prob(targets).mean(-1), fair))
@@ -172,6 +173,38 @@ def test_alpha_loss_and_its_metrics(network: FakeNetwork, task: TaskBatch) -> No
         summary = summarise({key: float(value) for key, value in metrics.items()})
         assert summary[f"{name}_r2"] == pytest.approx(1 - error / spread)
     assert summary.keys() == {"loss"} | {f"{g}_{what}" for g in GAINS for what in ("target", "r2")}
+
+
+def test_targets_of_several_optima(network: FakeNetwork, task: TaskBatch) -> None:
+    optima = posterior_optima(network.prior, task, 5)
+    draws = gain_targets(network, task, optima)
+    assert draws.shape == (5, *task.fq.shape, 3)
+    state = network.condition(task.X, task.y)
+    for s in range(5):
+        hint = Hint(x=optima.x[:, s], f=optima.f[:, s])
+        expected = network.predict(state, task.Xq).entropy()
+        expected = expected - network.predict(state, task.Xq, hint).entropy()
+        torch.testing.assert_close(draws[s, ..., 2], expected.detach())
+    loss, _ = alpha_loss(network, task, num_optima=5)
+    gain = network.gain(state, task.Xq)
+    expected_loss = average(-gain.log_prob(draws).mean((0, -1)), ~task.near_optimum)
+    assert float(loss.detach()) == pytest.approx(expected_loss)
+
+
+def test_the_true_optimum_is_like_the_draws() -> None:
+    # Its rank among them is uniform, in value and in place, if it is one more.
+    stream = TaskStream(named_prior("paper"), 5, TaskConfig(batch_size=64, num_queries=1))
+    for d, n in ((1, 4), (2, 8)):
+        task = stream.batch_of(0, d, n)
+        optima = posterior_optima(stream.prior, task, 31)
+        assert optima.x.shape == (64, 31, d)
+        assert ((optima.x >= 0.0) & (optima.x <= 1.0)).all()
+        truth = torch.cat([task.optimum.x, task.optimum.f[:, None]], dim=1)
+        draws = torch.cat([optima.x, optima.f[..., None]], dim=2)
+        below = (draws < truth[:, None]).double().mean(1)
+        below = below + 0.5 * (draws == truth[:, None]).double().mean(1)  # on faces
+        assert ((below.mean(0) - 0.5).abs() < 4.0 * 0.29 / 8.0).all()
+        assert (below.std(0) > 0.15).all()
 
 
 def test_a_network_may_have_a_base_loss_of_its_own(
@@ -213,7 +246,7 @@ def test_alpha_learns_what_a_teacher_believes(network: FakeNetwork, task: TaskBa
 
 def test_alpha_learns_gains_of_known_y_from_hidden_y(network: FakeNetwork, task: TaskBatch) -> None:
     loss, _ = alpha_loss(network, task, num_pending=2)
-    targets = gain_targets(network, network.condition(task.X, task.y), task)
+    (targets,) = gain_targets(network, task, posterior_optima(network.prior, task, 1))
     hidden = network.condition(task.X[:, :3], task.y[:, :3], task.X[:, 3:])
     gain = network.gain(hidden, task.Xq)
     expected = average(-gain.log_prob(targets).mean(-1), ~task.near_optimum)

@@ -65,7 +65,11 @@ class Learner:
         ]
         self.optimisers = make_optimisers(self.parameters, recipe)
         teacher = None if teacher is None else teacher.to(device)
-        self._plain_loss: Any = base_loss if base else partial(alpha_loss, teacher=teacher)
+        self._plain_loss: Any = (
+            base_loss
+            if base
+            else partial(alpha_loss, teacher=teacher, num_optima=recipe.num_optima)
+        )
         # One graph for all shapes, since dimension and context size change from batch to batch.
         self._loss = torch.compile(self._plain_loss, dynamic=True) if compiled else self._plain_loss
 

@@ -15,9 +15,10 @@ less the entropy of N(m, v + s^2), so that 0 is what someone scores who knows th
     a_I(x) = H[q(. | D, x)] - H[q(. | D, x, I)],
 
 and the alpha network learns the distribution of a_I given D and x, by maximum likelihood; the mean
-of that distribution is the acquisition function. One draw is a noisy target. Or a teacher gives the
-distribution of the gain itself: then quantiles of that are the draws, and the base has no part in
-it.
+of that distribution is the acquisition function. One draw is a noisy target. More can be had of the
+exact posterior under the true hyperparameters: with each of them the function could as well have
+been another one that has its optimum there. Or a teacher gives the distribution of the gain itself:
+then quantiles of that are the draws, and the base has no part in it.
 
 **Queries near the optimum.** A query placed by looking at x* gives x* away. Those count only where
 the network is told x* anyway.
@@ -38,6 +39,11 @@ import torch
 from torch import Tensor
 
 from amortes.nets.base import GAINS, Hint, Network
+from amortes.nets.kernel.conditioning import condition
+from amortes.nets.kernel.particles import Particles
+from amortes.nets.kernel.representers import RepresenterConfig, thompson_draws
+from amortes.prior.gp import GPPrior
+from amortes.prior.newton import Optimum
 from amortes.prior.posterior import exact_posterior
 from amortes.prior.tasks import TaskBatch
 
@@ -92,11 +98,34 @@ def base_loss(
 
 
 @torch.no_grad()
-def gain_targets(network: Network[Any], state: Any, task: TaskBatch) -> Tensor:
-    """Entropy that the true optimum takes off the base's predictions: `b x q x 3`, as `GAINS`."""
-    before = network.predict(state, task.Xq).entropy()
-    after = [network.predict(state, task.Xq, hint_for(task, h)).entropy() for h in HINTS[1:]]
-    return before[..., None] - torch.stack(after, dim=-1)
+def gain_targets(network: Network[Any], task: TaskBatch, optima: Optimum) -> Tensor:
+    """Entropy that each optimum takes off the base's predictions: `s x b x q x 3`, as `GAINS`.
+
+    Optima: x `b x s x d`, f `b x s`.
+    """
+    b, s = optima.f.shape
+    X, y, Xq = (t.repeat_interleave(s, dim=0) for t in (task.X, task.y, task.Xq))
+    x, f = optima.x.flatten(0, 1).to(X), optima.f.flatten().to(X)
+    state = network.condition(X, y)
+    hints = (None, Hint(x=x), Hint(f=f), Hint(x=x, f=f))
+    before, *after = (network.predict(state, Xq, hint).entropy() for hint in hints)
+    gains = before[..., None] - torch.stack(after, dim=-1)
+    return gains.unflatten(0, (b, s)).transpose(0, 1)
+
+
+@torch.no_grad()
+def posterior_optima(prior: GPPrior, task: TaskBatch, count: int) -> Optimum:
+    """The true optimum or, of more than one, draws under the true hyperparameters.
+
+    x `b x count x d`, f `b x count`.
+    """
+    if count == 1:
+        return Optimum(task.optimum.x[:, None], task.optimum.f[:, None])
+    X, y = task.X.double().cpu(), task.y.double().cpu()
+    hyper = task.hyper.map(lambda t: t.double().cpu()[:, None])
+    known = X.new_zeros(len(X), 1)
+    conditioned = condition(prior, Particles(hyper, known, known[:, 0]), X, y)
+    return thompson_draws(conditioned, RepresenterConfig(optima=count)).optima
 
 
 @torch.no_grad()
@@ -114,18 +143,20 @@ def alpha_loss(
     task: TaskBatch,
     num_pending: int = 0,
     teacher: Network[Any] | None = None,
+    num_optima: int = 1,
 ) -> tuple[Tensor, Metrics]:
     """Mean negative log-likelihood of the gains; `summarise` turns the metrics into R^2.
 
     That is of the mean over draws.
     """
-    state = network.condition(task.X, task.y)
     if teacher is not None:
         draws = taught_gains(teacher, task)  # draws x b x q x 3
     else:
-        draws = gain_targets(network, state, task)[None]
+        draws = gain_targets(network, task, posterior_optima(network.prior, task, num_optima))
     if num_pending:
         state = _hide(network, task, num_pending)
+    else:
+        state = network.condition(task.X, task.y)
     gain = network.gain(state, task.Xq)
     fair = ~task.near_optimum
     loss = _mean(-gain.log_prob(draws).mean((0, -1)), fair)

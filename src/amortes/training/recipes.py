@@ -82,6 +82,8 @@ class Recipe:
     # Share of the batches in which the last few observations lose their value.
     pending_share: float = 0.0
     max_pending: int = 4
+    # Optima of each dataset whose gains the alpha stage learns: the true one, or so many draws.
+    num_optima: int = 1
     optimiser: Literal["adamw", "muon"] = "adamw"
     lr: float = 1e-3
     betas: tuple[float, float] = (0.9, 0.999)
@@ -97,7 +99,9 @@ class Recipe:
     validation_batches: int = 8
 
     def __post_init__(self) -> None:
-        require_least(self, steps=1, max_pending=1, log_every=1, save_every=1, validate_every=1)
+        require_least(
+            self, steps=1, max_pending=1, num_optima=1, log_every=1, save_every=1, validate_every=1
+        )
         require_least(self, validation_batches=1)
         for field in ("lr", "clip"):
             self._check(field, 0 < getattr(self, field) < math.inf, "positive")
