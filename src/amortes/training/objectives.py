@@ -103,14 +103,14 @@ def gain_targets(network: Network[Any], task: TaskBatch, optima: Optimum) -> Ten
 
     Optima: x `b x s x d`, f `b x s`.
     """
+    before = network.predict(network.condition(task.X, task.y), task.Xq).entropy()  # b x q
     b, s = optima.f.shape
     X, y, Xq = (t.repeat_interleave(s, dim=0) for t in (task.X, task.y, task.Xq))
     x, f = optima.x.flatten(0, 1).to(X), optima.f.flatten().to(X)
     state = network.condition(X, y)
-    hints = (None, Hint(x=x), Hint(f=f), Hint(x=x, f=f))
-    before, *after = (network.predict(state, Xq, hint).entropy() for hint in hints)
-    gains = before[..., None] - torch.stack(after, dim=-1)
-    return gains.unflatten(0, (b, s)).transpose(0, 1)
+    hints = Hint(x=x), Hint(f=f), Hint(x=x, f=f)
+    after = torch.stack([network.predict(state, Xq, hint).entropy() for hint in hints], dim=-1)
+    return before[..., None] - after.unflatten(0, (b, s)).transpose(0, 1)
 
 
 @torch.no_grad()
