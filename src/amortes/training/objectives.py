@@ -153,10 +153,8 @@ def alpha_loss(
         draws = taught_gains(teacher, task)  # draws x b x q x 3
     else:
         draws = gain_targets(network, task, posterior_optima(network.prior, task, num_optima))
-    if num_pending:
-        state = _hide(network, task, num_pending)
-    else:
-        state = network.condition(task.X, task.y)
+    data = (task.X, task.y)
+    state = _hide(network, task, num_pending) if num_pending else network.condition(*data)
     gain = network.gain(state, task.Xq)
     fair = ~task.near_optimum
     loss = _mean(-gain.log_prob(draws).mean((0, -1)), fair)
