@@ -30,7 +30,7 @@ ENOUGH = 20
 EXPLORATION = (0.3, 0.6, 1.0)
 """Factors of standard deviations in expected improvement, in turns, if there is no noise; chosen on
 functions outside the benchmark suites: docs/log.md, 2026-11-19."""
-BELIEF, BELIEF_OF_MEANS = 5.0, 1.0
+BELIEF, BELIEF_OF_MEANS = 5.0, 2.0
 """c above, for gains and, with noise, for the posterior mean of what is recommended in the end;
 chosen on functions outside the benchmark suites: docs/log.md, 2026-11-18."""
 AT_THE_FACE = 0.02
