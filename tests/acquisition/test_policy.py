@@ -10,10 +10,8 @@ from amortes.acquisition.policy import (
     BELIEF,
     BELIEF_OF_MEANS,
     ENOUGH,
-    EXPLORATION,
     LogBelief,
     automatic,
-    exploration,
     is_noisy,
     recommended,
     worth_using,
@@ -41,14 +39,6 @@ def test_information_only_with_noise_and_enough_results(
     fitted = fit(n, noise)
     assert is_noisy(fitted) == (noise > 0)
     assert automatic(fitted) == expected
-
-
-def test_improvement_explores_less_in_turns_if_there_is_no_noise() -> None:
-    exact, noisy = fit(15, 0.0), fit(15, 0.2)
-    turns = [exploration(exact, told) for told in range(15, 21)]
-    assert turns == [*EXPLORATION, *EXPLORATION]
-    assert max(turns) == 1.0  # now and then as much as is expected
-    assert {exploration(noisy, told) for told in range(15, 21)} == {1.0}
 
 
 def test_the_belief_is_in_the_middle_and_fades() -> None:

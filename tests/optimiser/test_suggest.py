@@ -11,7 +11,7 @@ from torch import Tensor
 
 from amortes.acquisition import Fitted
 from amortes.acquisition.output_warp import fit_warped, milestones
-from amortes.acquisition.policy import EXPLORATION, LogBelief, is_noisy, worth_using
+from amortes.acquisition.policy import LogBelief, worth_using
 from amortes.nets.base import Network
 from amortes.nets.kernel import KernelNetwork
 from amortes.nets.transformer import Transformer, TransformerConfig
@@ -398,23 +398,6 @@ def test_only_auto_believes_that_the_optimum_is_inside(
     torch.testing.assert_close(chooser.worth()(X), chooser.gain()(X) * LogBelief(3)(X).exp())
 
 
-def test_auto_explores_less_unless_improvement_is_weighed(network: KernelNetwork) -> None:
-    results: list[tuple[float, float | None]] = [
-        (i / 11, -((i / 11 - 0.4) ** 2)) for i in range(12)
-    ]
-    X = torch.tensor([[0.43], [0.95]], dtype=torch.float64)
-    chooser = told(network, results, acquisition="auto")
-    assert not is_noisy(chooser.fitted())
-    assert chooser.worth().exploration == EXPLORATION[0] < 1.0
-    away = chooser.worth()(X) - LogBelief(12)(X) - chooser.gain()(X)
-    assert away[1] < away[0] <= 0.0
-    chooser.ledger.open({"x": 0.41})
-    assert chooser.worth().exploration == EXPLORATION[1]
-    assert told(network, results).worth().exploration == 1.0
-    failed = told(network, [*results, (0.99, None)], acquisition="auto")
-    assert failed.worth().exploration == 1.0
-
-
 def test_suggestions_do_not_depend_on_earlier_fits(network: KernelNetwork) -> None:
     space = Space({"x": Float(0, 1), "y": Float(0, 1)})
     chooser = suggester(network, space)
@@ -430,8 +413,8 @@ def test_suggestions_do_not_depend_on_earlier_fits(network: KernelNetwork) -> No
 
 def test_weighing() -> None:
     class Known:
-        def score(self, name: str, X: Tensor, *, exploration: float) -> Tensor:
-            return exploration * X[:, 0]
+        def score(self, name: str, X: Tensor) -> Tensor:
+            return X[:, 0]
 
     X = torch.tensor([[2.0], [-2.0]], dtype=torch.float64)
 
@@ -442,7 +425,6 @@ def test_weighing() -> None:
     torch.testing.assert_close(Weighed(fitted, "jes", [half])(X).tolist(), [1.0, -4.0])
     torch.testing.assert_close(Weighed(fitted, "logei", [half])(X), X[:, 0] + half(X))
     assert torch.equal(Weighed(fitted, "jes", [])(X), X[:, 0])
-    assert torch.equal(Weighed(fitted, "logei", [], 0.5)(X), 0.5 * X[:, 0])
 
 
 def test_networks_that_infer_nothing_are_fitted_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,7 @@
 Scores, with u = y if y is maximised and u = -y otherwise:
 
     pes, mes, jes   expected information in nats about x*, f*, and both
-    ei, logei       E max(z(x) - z(b), 0) and its logarithm, b being the best point observed; less
-                    exploration than 1 takes standard deviations for smaller than they are
+    ei, logei       E max(z(x) - z(b), 0) and its logarithm, b being the best point observed
     ucb             E z(x) + sqrt(beta) sd z(x)
     mean            E z(x)
 
@@ -224,18 +223,11 @@ class Fitted:
         return self._gain(name, Xq)
 
     def score(
-        self,
-        name: str,
-        Xq: Tensor,
-        *,
-        best: float | None = None,
-        beta: float = 4.0,
-        exploration: float = 1.0,
+        self, name: str, Xq: Tensor, *, best: float | None = None, beta: float = 4.0
     ) -> Tensor:
         """How good it is to evaluate Xq, `m x d`: `m`, bigger is better; see the module.
 
-        `best`, in the user's units, replaces the default of ei and logei, and `exploration` is for
-        these; `beta` is for ucb.
+        `best`, in the user's units, replaces the default of ei and logei; `beta` is for ucb.
         """
         if name not in SCORES:
             raise ConfigError(f"score: must be one of {', '.join(SCORES)}, not {name!r}.")
@@ -249,32 +241,25 @@ class Fitted:
             return self._latent(Xq).upper_confidence_bound(beta)
         if best is None and self._hint is None:
             _check_points(Xq, "Xq", self.d)
-            value = self.network.log_expected_improvement(
-                self.state, Xq[None], self.best_points(1), exploration
-            )
+            value = self.network.log_expected_improvement(self.state, Xq[None], self.best_points(1))
             if value is not None:
                 return value[0].exp() if name == "ei" else value[0]
         gained = self._improvement(Xq, best)
-        if exploration != 1.0:
-            mean, factor = gained.mean, torch.tensor(exploration, dtype=torch.float64)
-            gained = gained.affine(factor, mean - factor * mean)
         zero = torch.zeros((), dtype=torch.float64)
         if name == "ei":
             return gained.expected_improvement(zero)
         return gained.log_expected_improvement(zero)
 
-    def score_with_gradient(
-        self, name: str, Xq: Tensor, *, exploration: float = 1.0
-    ) -> tuple[Tensor, Tensor]:
+    def score_with_gradient(self, name: str, Xq: Tensor) -> tuple[Tensor, Tensor]:
         """`score` and its gradient at Xq, `m x d`: `m` and `m x d`, without a graph."""
         if name == "logei" and self._hint is None:
             _check_points(Xq, "Xq", self.d)
             found = self.network.log_expected_improvement_with_gradient(
-                self.state, Xq[None], self.best_points(1), exploration
+                self.state, Xq[None], self.best_points(1)
             )
             if found is not None:
                 return found[0][0], found[1][0]
-        return differentiate(lambda X: self.score(name, X, exploration=exploration), Xq)
+        return differentiate(lambda X: self.score(name, X), Xq)
 
     def _improvement(self, Xq: Tensor, best: float | None) -> Predictive:
         """Distribution of z(x) - `best` or, without it, of z(x) less that of the best point."""

@@ -4,11 +4,6 @@ Expected improvement over the best point, as uncertain as that is, goes for a go
 With noise that is not all: what counts is the config that is recommended in the end, and joint
 entropy search finds out which is best. Early on it is no better: docs/log.md, 2026-11-18.
 
-Without noise expected improvement explores too much, at least for runs of tens of evaluations: by
-standard deviations smaller than they are it gets further. How much smaller takes turns, as a greedy
-search may end on the wrong hill, and every third one is true. (De Ath et al., "Greed is good:
-exploration and exploitation trade-offs in Bayesian optimisation", ACM TELO 2021.)
-
 Few results leave most uncertainty at the faces of the cube, where acquisitions then go first. But
 who sets bounds mostly expects the optimum between them. The policy believes so, too, the less the
 more results there are: log gain + c / n log π(x), with π(x) the product over coordinates of
@@ -27,12 +22,9 @@ NOISY = 0.1
 """Noise that matters, in standard deviations of the results."""
 ENOUGH = 20
 """Results from which on, with noise, information is worth more than improvement."""
-EXPLORATION = (0.3, 0.6, 1.0)
-"""Factors of standard deviations in expected improvement, in turns, if there is no noise; chosen on
-functions outside the benchmark suites: docs/log.md, 2026-11-19."""
 BELIEF, BELIEF_OF_MEANS = 5.0, 2.0
 """c above, for gains and, with noise, for the posterior mean of what is recommended in the end;
-chosen on functions outside the benchmark suites: docs/log.md, 2026-11-18."""
+chosen on functions outside the benchmark suites: docs/log.md, 2026-11-18 and 2026-11-19."""
 AT_THE_FACE = 0.02
 """ε above: what is left of the belief at a face."""
 SURE = 0.9
@@ -48,11 +40,6 @@ def is_noisy(fitted: Fitted) -> bool:
 def automatic(fitted: Fitted) -> str:
     """The acquisition that suits the results of the fit."""
     return "jes" if len(fitted.X) >= ENOUGH and is_noisy(fitted) else "logei"
-
-
-def exploration(fitted: Fitted, told: int) -> float:
-    """The factor of standard deviations in expected improvement after so many trials."""
-    return 1.0 if is_noisy(fitted) else EXPLORATION[told % len(EXPLORATION)]
 
 
 @dataclass(frozen=True)

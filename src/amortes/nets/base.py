@@ -99,17 +99,12 @@ class Network(nn.Module, ABC, Generic[State]):
         """Distribution of f(Xq) - f(x), x `b x d`: batch shape `b x q`."""
         return None
 
-    def log_expected_improvement(
-        self, state: State, Xq: Tensor, x: Tensor, exploration: float = 1.0
-    ) -> Tensor | None:
-        """log E max(f(Xq) - f(x), 0), x `b x d`: `b x q`, if it is faster than `improvement`.
-
-        With standard deviations multiplied by `exploration`.
-        """
+    def log_expected_improvement(self, state: State, Xq: Tensor, x: Tensor) -> Tensor | None:
+        """log E max(f(Xq) - f(x), 0), x `b x d`: `b x q`, if it is faster than `improvement`."""
         return None
 
     def log_expected_improvement_with_gradient(
-        self, state: State, Xq: Tensor, x: Tensor, exploration: float = 1.0
+        self, state: State, Xq: Tensor, x: Tensor
     ) -> tuple[Tensor, Tensor] | None:
         """The same and its gradient by Xq, `b x q` and `b x q x d`, without a graph."""
         return None

@@ -9,7 +9,6 @@ A pure function of the seed and the ledger, on one thread (`amortes.threads.on_c
 until the ledger changes.
 """
 
-import dataclasses
 import functools
 import logging
 import math
@@ -34,13 +33,7 @@ from amortes.acquisition import (
 )
 from amortes.acquisition.domain import is_among
 from amortes.acquisition.output_warp import fit_warped, milestones
-from amortes.acquisition.policy import (
-    LogBelief,
-    automatic,
-    exploration,
-    recommended,
-    worth_using,
-)
+from amortes.acquisition.policy import LogBelief, automatic, recommended, worth_using
 from amortes.errors import ConfigError, DataError, require_int, shown
 from amortes.nets.base import Network
 from amortes.optimiser.design import Fixed, agreeing, sample, sobol_points
@@ -185,7 +178,7 @@ class Suggester:
             return self.acquisition
         return automatic(self.fitted(pending=True)) if self._success() is None else "logei"
 
-    def gain(self, *more: Weight) -> "Weighed":
+    def gain(self, *more: Weight) -> Score:
         """The gain of evaluating points, `m x d -> m`, weighed by success, cost and `more`."""
         name, fitted = self.current(), self.fitted(pending=True)
         if name in ("ei", "logei"):
@@ -193,19 +186,14 @@ class Suggester:
         return Weighed(fitted, name, [*self._weights(), *more])
 
     def worth(self) -> Score:
-        """What suggestions maximise, `m x d -> m`: the gain; for `auto` as `policy` has it.
+        """What suggestions maximise, `m x d -> m`: the gain; for `auto` with a `policy.LogBelief`.
 
         Of a finite space all points count the same: its faces are no more uncertain than the rest.
-        Where improvement is weighed, it is neither more nor less than what is expected.
         """
-        if self.acquisition != "auto":
+        if self.acquisition != "auto" or self.space.points is not None:
             return self.gain()
         told = len(self.ledger.having("done", "failed"))
-        gain = self.gain(*[] if self.space.points is not None else [LogBelief(told)])
-        if self._weights():
-            return gain
-        begun = told + len(self.ledger.having("pending"))
-        return dataclasses.replace(gain, exploration=exploration(self.fitted(), begun))
+        return self.gain(LogBelief(told))
 
     def value(self) -> Score:
         """What recommendations maximise, `m x d -> m`: expected utility, see `policy.worth_using`.
@@ -368,11 +356,10 @@ class Weighed:
     fitted: Fitted
     name: str
     weights: Sequence[Weight]
-    exploration: float = 1.0
 
     def __call__(self, X: Tensor) -> Tensor:
         """At points `m x d`: `m`."""
-        gain = self.fitted.score(self.name, X, exploration=self.exploration)
+        gain = self.fitted.score(self.name, X)
         for weight in self.weights:
             log_weight = weight(X)
             if self.name == "logei":
@@ -386,7 +373,7 @@ class Weighed:
         """The same and its gradient: `m` and `m x d`."""
         if self.name != "logei":
             return differentiate(self, X)
-        terms = [self.fitted.score_with_gradient(self.name, X, exploration=self.exploration)]
+        terms = [self.fitted.score_with_gradient(self.name, X)]
         terms += [with_gradient(weight, X) for weight in self.weights]
         values, gradients = zip(*terms, strict=True)
         return sum(values[1:], start=values[0]), sum(gradients[1:], start=gradients[0])

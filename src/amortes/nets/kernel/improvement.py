@@ -11,9 +11,8 @@ dk_i / dq = -s_i (q - v_i) with the radial slope s, so a gradient takes two prod
 
 The expected improvement under a mixture of particles is sum_j w_j s_j h(m_j / s_j) with h(u) =
 φ(u) + u Φ(u); its logarithm does not underflow (Ament et al., Unexpected Improvements to Expected
-Improvement for Bayesian Optimization, NeurIPS 2023). All s_j may be multiplied by a factor first,
-the `exploration`. A search asks for some ten gradients, so that this is in NumPy (`numpy_kernels`
-says why).
+Improvement for Bayesian Optimization, NeurIPS 2023). A search asks for some ten gradients, so that
+this is in NumPy (`numpy_kernels` says why).
 
 Shapes: b datasets, k particles, n observations, q queries, d dimensions.
 """
@@ -65,25 +64,21 @@ class Improvement:
         both: tuple[Tensor, Tensor] = _Moments.apply(Xq, self)  # type: ignore[no-untyped-call]
         return both
 
-    def log_expected(self, Xq: Tensor, exploration: float = 1.0) -> Tensor:
+    def log_expected(self, Xq: Tensor) -> Tensor:
         """log E max(f(Xq) - f(x), 0), Xq `b x q x d`: `b x q`."""
-        value: Tensor = _LogExpected.apply(Xq, self, exploration)  # type: ignore[no-untyped-call]
+        value: Tensor = _LogExpected.apply(Xq, self)  # type: ignore[no-untyped-call]
         return value
 
     @QUIET
-    def log_expected_with_gradient(
-        self, Xq: Tensor, exploration: float = 1.0
-    ) -> tuple[Tensor, Tensor]:
+    def log_expected_with_gradient(self, Xq: Tensor) -> tuple[Tensor, Tensor]:
         """The same and its gradient by Xq, `b x q x d`, without a graph."""
-        value, pull_back = self.log_expectation(Xq.numpy(), exploration)
+        value, pull_back = self.log_expectation(Xq.numpy())
         return torch.from_numpy(value), torch.from_numpy(pull_back(np.ones_like(value)))
 
-    def log_expectation(
-        self, X: Array, exploration: float
-    ) -> tuple[Array, Callable[[Array], Array]]:
+    def log_expectation(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
         """`log_expected`, and how derivatives by it become those by X."""
         mean, variance, pull_back = self.forward(X)
-        sd = exploration * np.sqrt(variance)
+        sd = np.sqrt(variance)
         log_h, by_density, by_chance = _log_h(mean / sd)
         terms = self.log_weights + np.log(sd) + log_h  # b x k x q
         top = terms.max(1, keepdims=True)
@@ -149,15 +144,15 @@ class _Moments(torch.autograd.Function):
 class _LogExpected(torch.autograd.Function):
     @staticmethod
     @QUIET
-    def forward(ctx: Any, Xq: Tensor, over: Improvement, exploration: float) -> Tensor:
-        value, ctx.pull_back = over.log_expectation(Xq.detach().numpy(), exploration)
+    def forward(ctx: Any, Xq: Tensor, over: Improvement) -> Tensor:
+        value, ctx.pull_back = over.log_expectation(Xq.detach().numpy())
         return torch.from_numpy(value)
 
     @staticmethod
     @once_differentiable
     @QUIET
-    def backward(ctx: Any, by_value: Tensor) -> tuple[Tensor, None, None]:
-        return torch.from_numpy(ctx.pull_back(by_value.numpy())), None, None
+    def backward(ctx: Any, by_value: Tensor) -> tuple[Tensor, None]:
+        return torch.from_numpy(ctx.pull_back(by_value.numpy())), None
 
 
 def _log_h(u: Array) -> tuple[Array, Array, Array]:

@@ -209,17 +209,15 @@ class KernelNetwork(Network[KernelState]):
         log_weights = state.conditioned.particles.log_weights[:, None]
         return GaussianMixture(log_weights, mean.mT, variance.sqrt().mT)
 
-    def log_expected_improvement(
-        self, state: KernelState, Xq: Tensor, x: Tensor, exploration: float = 1.0
-    ) -> Tensor:
+    def log_expected_improvement(self, state: KernelState, Xq: Tensor, x: Tensor) -> Tensor:
         """See `Network.log_expected_improvement`."""
-        return self._over(state, x).log_expected(_queries(Xq), exploration)
+        return self._over(state, x).log_expected(_queries(Xq))
 
     def log_expected_improvement_with_gradient(
-        self, state: KernelState, Xq: Tensor, x: Tensor, exploration: float = 1.0
+        self, state: KernelState, Xq: Tensor, x: Tensor
     ) -> tuple[Tensor, Tensor]:
         """See `Network.log_expected_improvement_with_gradient`."""
-        return self._over(state, x).log_expected_with_gradient(_queries(Xq), exploration)
+        return self._over(state, x).log_expected_with_gradient(_queries(Xq))
 
     def _over(self, state: KernelState, x: Tensor) -> Improvement:
         if state.incumbent is None or not torch.equal(state.incumbent[0], x):
