@@ -110,7 +110,7 @@ def gain_targets(network: Network[Any], task: TaskBatch, optima: Optimum) -> Ten
     state = network.condition(X, y)
     hints = Hint(x=x), Hint(f=f), Hint(x=x, f=f)
     after = torch.stack([network.predict(state, Xq, hint).entropy() for hint in hints], dim=-1)
-    return before[..., None] - after.unflatten(0, (b, s)).transpose(0, 1)
+    return before[..., None] - after.reshape(b, s, *after.shape[1:]).transpose(0, 1)
 
 
 @torch.no_grad()
