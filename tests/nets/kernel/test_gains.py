@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -50,7 +51,8 @@ def test_gains_are_those_of_predictions_with_the_drawn_optima(
 
     def entropy(hint: Hint | None) -> Tensor:
         q = network.predict(state, task.Xq, hint)
-        return overlap_entropy(*(p.movedim(-1, 1) for p in (q.weights, q.means, q.sds.square())))
+        parts = (p.movedim(-1, 1).numpy() for p in (q.weights, q.means, q.sds.square()))
+        return torch.from_numpy(overlap_entropy(*parts, gradient=False)[0])
 
     before = entropy(None)
     for s in (0, 7, 15):
@@ -71,15 +73,35 @@ def test_shapes_and_signs(network: KernelNetwork, task: TaskBatch) -> None:
     assert means["jes"] > means["pes"] > 0
 
 
+@pytest.mark.parametrize("name", GAINS)
+def test_gradients_are_finite_differences(
+    network: KernelNetwork, task: TaskBatch, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # At a face beside a draw of the optimum variances are no more than rounding.
+    found, X = gains_of(network, task), task.Xq.clamp(0.05, 0.95)
+    value, gradient = found.mean_with_gradient(name, X)
+    for i in range(2):
+        step = torch.zeros(2, dtype=torch.float64)
+        step[i] = 1e-5
+        up, down = (found.at(name, X + sign * step).mean(-1) for sign in (1.0, -1.0))
+        torch.testing.assert_close(gradient[..., i], (up - down) / 2e-5, rtol=1e-5, atol=1e-6)
+    # The same by torch, and with queries one by one.
+    monkeypatch.setattr(gains, "CHUNK", 1)
+    Xq = X.clone().requires_grad_()
+    mean = found.at(name, Xq).mean(-1)
+    torch.testing.assert_close(mean, value)
+    torch.testing.assert_close(torch.autograd.grad(mean.sum(), Xq)[0], gradient)
+
+
 def test_draws_tell_nothing_about_particles_on_average(
     network: KernelNetwork, task: TaskBatch
 ) -> None:
     found = gains_of(network, task)
     for name in GAINS:
         _, weights = found.given(name)  # the last ones are those without a draw
-        assert torch.allclose(weights[..., :-1].mean(-1), weights[..., -1], atol=2e-3)
+        assert np.allclose(weights[:, :, :-1].mean(2), weights[:, :, -1], atol=2e-3)
         # Each draw tells something.
-        assert (weights[..., :-1] - weights[..., -1:]).abs().amax() > 0.01
+        assert np.abs(weights[:, :, :-1] - weights[:, :, -1:]).max() > 0.01
 
 
 def test_balancing_keeps_what_draws_say_of_each_other() -> None:

@@ -19,6 +19,8 @@ def test_kernels_are_those_of_the_prior(kernel: Kernel) -> None:
     value, slope, by_roughness = numpy_kernels.value_and_slopes(kernel, r2.numpy(), rough.numpy())
     np.testing.assert_allclose(value, kernels.correlation(kernel, r2, rough))
     np.testing.assert_allclose(slope, kernels.radial_slope(kernel, r2, rough))
+    curvature = numpy_kernels.radial_curvature(kernel, r2.numpy(), rough.numpy())
+    np.testing.assert_allclose(curvature, kernels.radial_curvature(kernel, r2, rough))
     np.testing.assert_allclose(
         numpy_kernels.correlation(kernel, r2.clone().numpy(), rough.numpy()), value, atol=1e-15
     )

@@ -4,75 +4,72 @@
 
 exact if components are equal or far apart, and never more than the entropy (Kolchinsky & Tracey,
 Estimating mixture entropy with pairwise distances, Entropy 19(7), 2017). There are no nodes, so
-narrow components inside wide ones are no trouble. It takes a fifth of the time of `mixture_entropy`
-(16 components, float64: 2.6 against 13 µs, with the gradient 3.8 against 17).
+narrow components inside wide ones are no trouble. With t = v_i + v_j and q = v^(1/4),
+
+    o_ij = q_i q_j sqrt(2 / t) exp(-(m_i - m_j)^2 / 4t).
+
+It takes about a tenth of the time of `mixture_entropy`. In NumPy, as all on the way of a gain.
 """
 
 import math
-from typing import Any
+from functools import lru_cache
 
-import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
 
 ENTROPY_OF_NORMAL = 0.5 * math.log(2.0 * math.pi * math.e)
 SMALLEST = 1e-30
-CHUNK = 1 << 16
-"""Numbers per temporary: 0.5 MB in float64, so that a few fit the second-level cache."""
 
 
-def overlap_entropy(weights: Tensor, means: Tensor, variances: Tensor) -> Tensor:
-    """Entropies `b x ...` in nats of mixtures `b x k x ...`.
+def overlap_entropy(
+    weights: Array, means: Array, variances: Array, *, gradient: bool
+) -> tuple[Array, Array, Array]:
+    """Entropies `b x ...` in nats of mixtures `b x k x ...`; weights may broadcast.
 
-    Weights may broadcast; they get no gradient.
+    With their derivatives by means and variances, `b x k x ...`; zeros unless there is `gradient`.
     """
-    b, k = means.shape[:2]
-    flat = (p.expand_as(means).reshape(b, k, -1) for p in (weights.detach(), means, variances))
-    needs_grad = torch.is_grad_enabled() and (means.requires_grad or variances.requires_grad)
-    H: Tensor = _OverlapEntropy.apply(*flat, needs_grad)  # type: ignore[no-untyped-call]
-    return H.reshape(b, *means.shape[2:])
-
-
-class _OverlapEntropy(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, weights: Tensor, means: Tensor, variances: Tensor, needs_grad: bool
-    ) -> Tensor:
-        b, k, count = means.shape
-        size = max(1, CHUNK // (b * k * k))
-        blocks = (slice(i, i + size) for i in range(0, count, size))
-        parts = [
-            _entropy(weights[..., i], means[..., i], variances[..., i], needs_grad) for i in blocks
-        ]
-        H, *slopes = (torch.cat(part, dim=-1) for part in zip(*parts, strict=True))
-        if needs_grad:
-            ctx.save_for_backward(*slopes)
-        return H
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, Tensor, None]:
-        by_mean, by_variance = ctx.saved_tensors
-        return None, grad.unsqueeze(1) * by_mean, grad.unsqueeze(1) * by_variance, None
-
-
-def _entropy(w: Tensor, m: Tensor, v: Tensor, needs_grad: bool) -> tuple[Tensor, ...]:
-    """Entropies `b x n` of mixtures `b x k x n`, and their derivatives by m and v if needed."""
-    total = (v.unsqueeze(1) + v.unsqueeze(2)).reciprocal_()  # b x k x k x n
-    away = (m.unsqueeze(2) - m.unsqueeze(1)).mul_(total)  # (m_i - m_j) / (v_i + v_j)
-    square = away.square().div_(total)
-    root = v.sqrt()
-    overlap = (root.unsqueeze(1) * root.unsqueeze(2)).mul_(total).mul_(2.0).sqrt_()
-    overlap.mul_(square.mul(-0.25).exp_())
-    density = (overlap * w.unsqueeze(1)).sum(2).clamp_min_(SMALLEST)
-    H = ENTROPY_OF_NORMAL + (w * (0.5 * v.log() - density.log())).sum(1)
-    if not needs_grad:
-        return (H,)
-    # log o_ij = log(2 r_i r_j / t) / 2 - (m_i - m_j)^2 / 4t, with t = v_i + v_j and r^2 = v.
+    shape = means.shape
+    b, k = shape[:2]
+    w, m, v = (np.broadcast_to(t, shape).reshape(b, k, -1) for t in (weights, means, variances))
+    i, j, of_i, of_j = _pairs(k)
+    root = np.sqrt(np.sqrt(v))
+    per_total = 1.0 / (v[:, i] + v[:, j])  # b x pairs x ...
+    away = m[:, i] - m[:, j]
+    square = np.square(away)
+    square *= per_total
+    overlap = np.sqrt(2.0 * per_total)
+    overlap *= root[:, i]
+    overlap *= root[:, j]
+    overlap *= np.exp(-0.25 * square)
+    w_i, w_j = w[:, i], w[:, j]
+    density = w + of_i @ (overlap * w_j) + of_j @ (overlap * w_i)
+    np.maximum(density, SMALLEST, out=density)
+    H = ENTROPY_OF_NORMAL + (w * (0.5 * np.log(v) - np.log(density))).sum(1)
+    H = H.reshape(b, *shape[2:])
+    if not gradient:
+        return H, np.zeros(()), np.zeros(())
     share = w / density
-    pairs = share.unsqueeze(2) * w.unsqueeze(1)
-    pairs = pairs.add_(share.unsqueeze(1) * w.unsqueeze(2)).mul_(overlap)
-    by_mean = 0.5 * away.mul_(pairs).sum(2)
-    wider = square.mul_(0.25).sub_(0.5).mul_(total).mul_(pairs).sum(2)
-    by_variance = (0.5 * w - 0.25 * pairs.sum(2)) / v - wider
-    return H, by_mean, by_variance
+    w_j *= share[:, i]
+    w_i *= share[:, j]
+    w_j += w_i
+    overlap *= w_j  # now the derivative of H by each log overlap, but for the sign
+    away *= per_total
+    away *= overlap
+    by_mean = 0.5 * ((of_i - of_j) @ away)
+    square *= 0.25
+    square -= 0.5
+    square *= per_total
+    square *= overlap
+    both = of_i + of_j
+    by_variance = (0.5 * w - 0.25 * (both @ overlap)) / v - both @ square
+    return H, by_mean.reshape(shape), by_variance.reshape(shape)
+
+
+@lru_cache(maxsize=64)
+def _pairs(k: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Array, Array]:
+    """All pairs i < j of k, and which of the k is the i and the j of each: `k x pairs`."""
+    i, j = np.triu_indices(k, 1)
+    one = np.eye(k)
+    return i, j, one[:, i], one[:, j]

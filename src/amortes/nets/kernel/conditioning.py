@@ -35,13 +35,7 @@ from amortes.nets.kernel import numpy_kernels
 from amortes.nets.kernel.hyper_posterior import observed_covariance
 from amortes.nets.kernel.particles import Particles, thin
 from amortes.prior.gp import GPPrior
-from amortes.prior.kernels import (
-    correlation,
-    radial_curvature,
-    radial_slope,
-    scaled,
-    square_distance,
-)
+from amortes.prior.kernels import correlation, scaled, square_distance
 from amortes.prior.warp import log_slope
 
 # Variance of f relative to its prior variance below which a point counts as known: what rounding
@@ -120,10 +114,8 @@ class Conditioned:
         Without gradients, in NumPy: see `numpy_kernels`.
         """
         few = self.roughly()
-        hyper, U = few.particles.hyper, Xq.detach().numpy()[:, None]
-        if hyper.warp is not None:
-            U = numpy_kernels.Warp(hyper.warp.numpy()).values(numpy_kernels.log_odds(U))
-        r2 = numpy_kernels.square_distance(few.V.numpy(), U / hyper.lengthscale.numpy()[:, :, None])
+        V = numpy_kernels.Scaling(few.particles.hyper).values(Xq.detach().numpy())
+        r2 = numpy_kernels.square_distance(few.V.numpy(), V)
         rough = 0.0 if few.roughness is None else few.roughness.numpy()
         K = numpy_kernels.correlation(self.prior.kernel, r2, rough)
         K *= few.signal.numpy()
@@ -157,28 +149,27 @@ class Conditioned:
         return signal + self.prior.mean.scale**2
 
     def derivative_kernels(self, V1: Tensor, V2: Tensor) -> tuple[Tensor, Tensor]:
-        """Prior covariances of f at V1, `b x k x n x d`, with derivatives of f at V2.
+        """Prior covariances of f at n scaled points V1 with derivatives of f at s others, V2.
 
-        With first and second derivatives by each scaled coordinate: two `b x k x n x s x d`,
-        without gradients.
+        With first derivatives by each scaled coordinate and, last, f itself, `b x k x s x (d + 1)
+        x n`, and with second ones, `b x k x s x d x n`; without gradients.
         """
-        slope, away, r2 = self._slopes(V1, V2)
-        # In place: such large tensors take longer to allocate than to compute.
-        curvature = self.signal * radial_curvature(self.prior.kernel, r2, self.roughness)
-        curve = curvature[..., None] * away
-        curve.mul_(away).sub_(slope)
-        return away.mul_(slope), curve
-
-    def slope_kernel(self, V1: Tensor, V2: Tensor) -> Tensor:
-        """The first of `derivative_kernels`."""
-        slope, away, _ = self._slopes(V1, V2)
-        return slope * away
-
-    def _slopes(self, V1: Tensor, V2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Radial slope `b x k x n x s x 1`, v - v' `b x k x n x s x d`, r^2."""
-        r2 = square_distance(V1, V2)
-        slope = self.signal * radial_slope(self.prior.kernel, r2, self.roughness)
-        return slope[..., None], V1[..., :, None, :] - V2[..., None, :, :], r2
+        kernel, signal, d = self.prior.kernel, self.signal.numpy(), V1.shape[-1]
+        rough = 0.0 if self.roughness is None else self.roughness.numpy()
+        at, places = V1.numpy(), V2.numpy()
+        r2 = numpy_kernels.square_distance(places, at)  # b x k x s x n
+        value, slope, _ = numpy_kernels.value_and_slopes(kernel, r2, rough)
+        slope = (signal * slope)[..., None, :]
+        curvature = (signal * numpy_kernels.radial_curvature(kernel, r2, rough))[..., None, :]
+        away = at.swapaxes(-1, -2)[:, :, None] - places[..., None]  # b x k x s x d x n
+        first = np.empty((*r2.shape[:3], d + 1, r2.shape[3]))
+        np.multiply(away, slope, out=first[..., :d, :])
+        first[..., d, :] = signal * value + self.prior.mean.scale**2
+        # In place: such large arrays take longer to allocate than to compute.
+        second = np.square(away, out=away)
+        second *= curvature
+        second -= slope
+        return torch.from_numpy(first), torch.from_numpy(second)
 
     @property
     def signal(self) -> Tensor:

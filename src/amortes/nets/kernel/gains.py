@@ -21,6 +21,7 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -28,6 +29,7 @@ from amortes.nets.base import Hint
 from amortes.nets.distributions.overlap import overlap_entropy
 from amortes.nets.kernel.conditioning import Conditioned
 from amortes.nets.kernel.max_value import GivenMaximum
+from amortes.nets.kernel.numpy_kernels import Array, PullBack, differentiable
 from amortes.nets.kernel.optimum import GivenOptimum, LocalMaximum, local_maximum
 from amortes.nets.kernel.representers import ThompsonDraws
 from amortes.nets.kernel.truncated import TruncatedMoments
@@ -36,6 +38,8 @@ from amortes.nets.kernel.truncated import TruncatedMoments
 POINTS = 16
 # Scalings, and how much of a factor one may change, in nats.
 SCALINGS, LARGEST = 40, 3.0
+# Particles, draws and queries at once: their columns (`truncated`) take some 1 MB.
+CHUNK = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -44,30 +48,65 @@ class Gains:
 
     conditioned: Conditioned
     draws: ThompsonDraws
-    _given: dict[str, tuple[TruncatedMoments | GivenMaximum, Tensor]] = field(default_factory=dict)
+    _given: dict[str, tuple[TruncatedMoments | GivenMaximum, Array]] = field(default_factory=dict)
 
     def at(self, name: str, Xq: Tensor) -> Tensor:
         """The gain of that name from each draw, in nats, at Xq, `b x q x d`: `b x q x s`.
 
         The acquisition value is the mean over draws.
         """
+        gradient = torch.is_grad_enabled() and Xq.requires_grad
+        (gains,) = differentiable(lambda X: self.forward(name, X, gradient=gradient), Xq)
+        return gains.mT
+
+    def mean_with_gradient(self, name: str, Xq: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean over draws and its gradient by Xq, `b x q` and `b x q x d`, without a graph."""
+        (gains,), pull_back = self.forward(name, Xq.numpy(), gradient=True)
+        share = np.full(gains.shape, 1.0 / gains.shape[1])
+        return torch.from_numpy(gains.mean(1)), torch.from_numpy(pull_back(share))
+
+    def forward(self, name: str, X: Array, *, gradient: bool) -> tuple[tuple[Array], PullBack]:
+        """`at` with queries last, `b x s x q`, and its derivatives, if there is a `gradient`."""
+        count = max(1, CHUNK // (self.draws.optima.f.numel() * self.draws.maximum.shape[1]))
+        parts = [
+            self._some(name, X[:, i : i + count], gradient=gradient)
+            for i in range(0, X.shape[1], count)
+        ]
+        if len(parts) == 1:
+            return parts[0]
+
+        def pull_back(by_gain: Array) -> Array:
+            some = np.split(by_gain, range(count, X.shape[1], count), axis=-1)
+            return np.concatenate(
+                [pull(by) for (_, pull), by in zip(parts, some, strict=True)], axis=1
+            )
+
+        return (np.concatenate([gains for (gains,), _ in parts], axis=-1),), pull_back
+
+    @np.errstate(all="ignore")
+    def _some(self, name: str, X: Array, *, gradient: bool) -> tuple[tuple[Array], PullBack]:
+        """`forward` at queries whose temporaries fit the cache."""
         given, weights = self.given(name)
-        mean, variance, m, v = given.posterior(Xq)
-        if m.ndim > 4:  # one place for each maximum
-            m, v = m.squeeze(-1), v.squeeze(-1)
+        (mean, variance, m, v), pull_back_given = given.forward(X)
         # No hint counts as one more.
-        m = torch.cat([m, mean[..., None]], dim=-1)  # b x k x q x (s + 1)
-        v = torch.cat([v, variance[..., None]], dim=-1)
-        v = v + self.conditioned.noise_variance[..., None, None]
-        entropy = overlap_entropy(weights, m, v)  # b x q x (s + 1)
-        return entropy[..., -1:] - entropy[..., :-1]
+        m = np.concatenate([m, mean[:, :, None]], axis=2)  # b x k x (s + 1) x q
+        v = np.concatenate([v, variance[:, :, None]], axis=2)
+        v += self.conditioned.noise_variance.numpy()[..., None, None]
+        entropy, slope_m, slope_v = overlap_entropy(weights, m, v, gradient=gradient)
+
+        def pull_back(by_gain: Array) -> Array:
+            by_entropy = np.concatenate([-by_gain, by_gain.sum(1, keepdims=True)], axis=1)
+            by_m, by_v = (by_entropy[:, None] * slope for slope in (slope_m, slope_v))
+            return pull_back_given(by_m[:, :, -1], by_v[:, :, -1], by_m[:, :, :-1], by_v[:, :, :-1])
+
+        return (entropy[:, -1:] - entropy[:, :-1],), pull_back
 
     @torch.inference_mode(False)  # kept for calls that need gradients
     @torch.no_grad()
-    def given(self, name: str) -> tuple[TruncatedMoments | GivenMaximum, Tensor]:
+    def given(self, name: str) -> tuple[TruncatedMoments | GivenMaximum, Array]:
         """The posterior given what that gain is about, and the particles' weights.
 
-        These are given each draw and, last, without any: `b x k x 1 x (s + 1)`.
+        These are given each draw and, last, without any: `b x k x (s + 1) x 1`.
         """
         if name not in self._given:
             f, before = self.draws.optima.f, self.conditioned.particles.log_weights[..., None]
@@ -77,9 +116,9 @@ class Gains:
                 evidence = found.log_evidence.squeeze(-1)
             else:
                 optimum = GivenOptimum.of(self._local, f if name == "jes" else None)
-                found, evidence = TruncatedMoments.of(optimum), optimum.log_evidence
+                found, evidence = TruncatedMoments(optimum), optimum.log_evidence
             weights = torch.cat([balanced(before, evidence), before], dim=-1)
-            self._given[name] = found, weights.exp()[:, :, None]
+            self._given[name] = found, weights.exp()[..., None].numpy()
         return self._given[name]
 
     @cached_property
@@ -118,6 +157,6 @@ def given_hint(
     local = local_maximum(conditioned, draws.representers, hint.x[:, None])
     with torch.no_grad():
         optimum = GivenOptimum.of(local, f)
-        known = TruncatedMoments.of(optimum)
+        known = TruncatedMoments(optimum)
     _, _, mean, variance = known.posterior(Xq)
     return mean, variance.sqrt(), optimum.log_evidence[..., None]

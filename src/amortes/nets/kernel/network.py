@@ -193,6 +193,12 @@ class KernelNetwork(Network[KernelState]):
         """The mean of `gain`, for one name: `b x q`."""
         return self._gains(state).at(name, _queries(Xq)).mean(2).to(Xq.dtype)
 
+    def expected_gain_with_gradient(
+        self, state: KernelState, Xq: Tensor, name: str
+    ) -> tuple[Tensor, Tensor]:
+        """See `Network.expected_gain_with_gradient`."""
+        return self._gains(state).mean_with_gradient(name, _queries(Xq))
+
     def mean(self, state: KernelState, Xq: Tensor) -> Tensor:
         """Posterior mean at Xq, `b x q x d`: `b x q`; a third of the work of `predict`."""
         conditioned = state.conditioned

@@ -130,7 +130,7 @@ class LocalMaximum:
     representers: Representers
     x: Tensor  # b x s x d
     moments: Moments  # b x k x s, at x*
-    white: Tensor  # b x k x s x n x (d + 1), whitened covariances of slopes and f with the data
+    white: Tensor  # b x k x s x (d + 1) x n, whitened covariances of slopes and f with the data
     inside: Tensor  # b x 1 x s x d: 1 in coordinates in which x* is not on a face, else 0
     log_flat: Tensor  # b x k x s, density of the zero gradient
     curvature: Tensor  # b x k x s x d, mean of the diagonal of the Hessian at x*
@@ -216,21 +216,15 @@ def local_maximum(conditioned: Conditioned, found: Representers, x: Tensor) -> L
     at_star = conditioned.moments(x)
     inside = ((x > BOUNDARY) & (x < 1.0 - BOUNDARY))[:, None].to(x.dtype)
 
-    # First and second derivatives at x*, coordinate by coordinate, given the data.
-    slope_kernel, curve_kernel = conditioned.derivative_kernels(conditioned.V, at_star.V)
-    shape = slope_kernel.shape  # b x k x n x s x d
-    slope_kernel, curve_kernel = slope_kernel.flatten(3), curve_kernel.flatten(3)
-    a = conditioned.coefficients[:, :, None]  # b x k x 1 x n
-    slope_mean, curve_mean = (
-        (a @ t).reshape(*shape[:2], s, d) for t in (slope_kernel, curve_kernel)
+    # Covariances with f at the data: first and second derivatives by each coordinate, and f.
+    raw, raw_curves = conditioned.derivative_kernels(conditioned.V, at_star.V)
+    a = conditioned.coefficients[:, :, None, :, None]
+    slope_mean, curve_mean = ((t @ a).squeeze(-1) for t in (raw[..., :d, :], raw_curves))
+    white, curves = (
+        (t.flatten(2, 3) @ conditioned.whitener.mT).reshape(t.shape) for t in (raw, raw_curves)
     )
-    white = (conditioned.whitener @ slope_kernel).reshape(shape)
-    white = torch.cat([white, at_star.whitened[..., None]], dim=-1)
-    curves = torch.matmul(conditioned.whitener, curve_kernel, out=slope_kernel).reshape(shape)
-    # By place, b x k x s x n x (d + 1) and x d: products with slopes and, last, with f.
-    by_place = white.transpose(2, 3).contiguous()
-    explained = by_place.mT @ by_place  # b x k x s x (d + 1) x (d + 1)
-    curve_explained = curves.transpose(2, 3).contiguous().mT @ by_place  # b x k x s x d x (d + 1)
+    explained = _products(white, white)  # b x k x s x (d + 1) x (d + 1)
+    curve_explained = _products(curves, white)  # b x k x s x d x (d + 1)
     signal = conditioned.signal
     zero = torch.zeros_like(signal)
     slope_prior = signal * radial_slope(kernel, zero, rough)  # b x k x 1 x 1
@@ -247,9 +241,8 @@ def local_maximum(conditioned: Conditioned, found: Representers, x: Tensor) -> L
 
     # Covariances of f at x* and at the points with slopes (k(x*, grad x*) = 0) and f at x*.
     at = found.moments
-    slopes = conditioned.slope_kernel(at.V, at_star.V)
-    raw = torch.cat([slopes, conditioned.kernel(at.V, at_star.V)[..., None]], dim=-1)
-    raw = (raw - (at.whitened.mT @ white.flatten(3)).reshape(raw.shape)).transpose(2, 3)
+    raw, _ = conditioned.derivative_kernels(at.V, at_star.V)
+    raw = (raw - (white.flatten(2, 3) @ at.whitened).reshape(raw.shape)).mT  # b x k x s x m x ...
     rows = torch.cat([-explained[..., d:, :d], raw[..., :d]], dim=-2) @ W.mT
     mean = torch.cat([at_star.mean[..., None], at.mean[:, :, None].expand(-1, -1, s, -1)], dim=-1)
     variance = at_star.variance - rows[..., 0, :].square().sum(-1)
@@ -260,7 +253,7 @@ def local_maximum(conditioned: Conditioned, found: Representers, x: Tensor) -> L
         with_star=torch.cat([variance[..., None], with_points], dim=-1),
         points=found.covariance,
         rows=rows,
-        combinations=torch.nn.functional.pad(W, (0, raw.shape[3] + 1)),
+        combinations=torch.nn.functional.pad(W, (0, raw.shape[-2] + 1)),
         pull=pull,
     )
 
@@ -268,14 +261,14 @@ def local_maximum(conditioned: Conditioned, found: Representers, x: Tensor) -> L
     log_flat = log_normal(pull).sum(-1) - L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     log_flat = log_flat + (conditioned.log_stretch(x) * inside).sum(-1)
     curve_rows = -curve_explained[..., :d] @ W.mT
-    curve_variance = curve_prior - curves.square().sum(2) - curve_rows.square().sum(-1)
+    curve_variance = curve_prior - curves.square().sum(-1) - curve_rows.square().sum(-1)
     with_star = -slope_prior - curve_explained[..., d]
     return LocalMaximum(
         conditioned=conditioned,
         representers=found,
         x=x,
         moments=at_star,
-        white=by_place,
+        white=white,
         inside=inside,
         log_flat=log_flat,
         curvature=curve_mean + (curve_rows * pull[..., None, :]).sum(-1),
@@ -283,6 +276,11 @@ def local_maximum(conditioned: Conditioned, found: Representers, x: Tensor) -> L
         curvature_covariance=with_star - (curve_rows * rows[..., :1, :]).sum(-1),
         values=values,
     )
+
+
+def _products(A: Tensor, B: Tensor) -> Tensor:
+    """A B', `... x p x n` and `... x q x n`; NumPy is faster at many small products."""
+    return torch.from_numpy(A.numpy() @ B.numpy().swapaxes(-1, -2))
 
 
 @dataclass(frozen=True)
