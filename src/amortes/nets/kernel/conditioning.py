@@ -86,7 +86,10 @@ class Conditioned:
 
     def moments_given(self, k_x: Tensor, V: Tensor) -> Moments:
         """The same, from prior covariances with the observations: `b x k x n x q`."""
-        whitened = self.whitener @ k_x
+        if torch.is_grad_enabled() and k_x.requires_grad:
+            whitened = self.whitener @ k_x
+        else:
+            whitened = torch.from_numpy(linalg.lower_times(self.whitener.numpy(), k_x.numpy()))
         mean = self._mean(k_x)
         total = self.prior_variance[..., None]
         variance = total - whitened.square().sum(-2)
@@ -115,13 +118,9 @@ class Conditioned:
         """
         few = self.roughly()
         V = numpy_kernels.Scaling(few.particles.hyper).values(Xq.detach().numpy())
-        r2 = numpy_kernels.square_distance(few.V.numpy(), V)
-        rough = 0.0 if few.roughness is None else few.roughness.numpy()
-        K = numpy_kernels.correlation(self.prior.kernel, r2, rough)
-        K *= few.signal.numpy()
-        K += self.prior.mean.scale**2  # b x k x n x q
+        K = few.kernel(few.V, torch.from_numpy(V)).numpy()  # b x k x n x q
         mean = self.prior.mean.loc + (few.coefficients.numpy()[..., None, :] @ K)[..., 0, :]
-        explained = np.square(few.whitener.numpy() @ K).sum(-2)
+        explained = np.square(linalg.lower_times(few.whitener.numpy(), K)).sum(-2)
         square = few.prior_variance.numpy()[..., None] - explained + np.square(mean)
         weights = few.weights.numpy()[..., None]
         average = (weights * mean).sum(1)
@@ -144,32 +143,20 @@ class Conditioned:
 
     def kernel(self, V1: Tensor, V2: Tensor) -> Tensor:
         """Prior covariance of f, with the mean's, of scaled points: `b x k x n1 x n2`."""
+        if not (torch.is_grad_enabled() and (V1.requires_grad or V2.requires_grad)):
+            return self._known_kernel(V1, V2)
         r2 = square_distance(V1, V2)
         signal = self.signal * correlation(self.prior.kernel, r2, self.roughness)
         return signal + self.prior.mean.scale**2
 
-    def derivative_kernels(self, V1: Tensor, V2: Tensor) -> tuple[Tensor, Tensor]:
-        """Prior covariances of f at n scaled points V1 with derivatives of f at s others, V2.
-
-        With first derivatives by each scaled coordinate and, last, f itself, `b x k x s x (d + 1)
-        x n`, and with second ones, `b x k x s x d x n`; without gradients.
-        """
-        kernel, signal, d = self.prior.kernel, self.signal.numpy(), V1.shape[-1]
+    def _known_kernel(self, V1: Tensor, V2: Tensor) -> Tensor:
+        """The same in NumPy, without gradients."""
         rough = 0.0 if self.roughness is None else self.roughness.numpy()
-        at, places = V1.numpy(), V2.numpy()
-        r2 = numpy_kernels.square_distance(places, at)  # b x k x s x n
-        value, slope, _ = numpy_kernels.value_and_slopes(kernel, r2, rough)
-        slope = (signal * slope)[..., None, :]
-        curvature = (signal * numpy_kernels.radial_curvature(kernel, r2, rough))[..., None, :]
-        away = at.swapaxes(-1, -2)[:, :, None] - places[..., None]  # b x k x s x d x n
-        first = np.empty((*r2.shape[:3], d + 1, r2.shape[3]))
-        np.multiply(away, slope, out=first[..., :d, :])
-        first[..., d, :] = signal * value + self.prior.mean.scale**2
-        # In place: such large arrays take longer to allocate than to compute.
-        second = np.square(away, out=away)
-        second *= curvature
-        second -= slope
-        return torch.from_numpy(first), torch.from_numpy(second)
+        r2 = numpy_kernels.square_distance(V1.numpy(), V2.numpy())
+        K = numpy_kernels.correlation(self.prior.kernel, r2, rough)
+        K *= self.signal.numpy()
+        K += self.prior.mean.scale**2
+        return torch.from_numpy(K)
 
     @property
     def signal(self) -> Tensor:

@@ -66,25 +66,26 @@ class Gains:
         return torch.from_numpy(gains.mean(1)), torch.from_numpy(pull_back(share))
 
     def forward(self, name: str, X: Array, *, gradient: bool) -> tuple[tuple[Array], PullBack]:
-        """`at` with queries last, `b x s x q`, and its derivatives, if there is a `gradient`."""
+        """`at` with queries last, `b x s x q`, and its derivatives, only with `gradient`."""
         count = max(1, CHUNK // (self.draws.optima.f.numel() * self.draws.maximum.shape[1]))
-        parts = [
-            self._some(name, X[:, i : i + count], gradient=gradient)
-            for i in range(0, X.shape[1], count)
-        ]
-        if len(parts) == 1:
-            return parts[0]
+        values, pulls = [], []
+        for i in range(0, X.shape[1], count):
+            gains, pull = self._some(name, X[:, i : i + count], gradient=gradient)
+            values.append(gains)
+            if gradient:
+                pulls.append(pull)
+            del pull  # it keeps all temporaries: memory that the next queries can use
 
         def pull_back(by_gain: Array) -> Array:
             some = np.split(by_gain, range(count, X.shape[1], count), axis=-1)
             return np.concatenate(
-                [pull(by) for (_, pull), by in zip(parts, some, strict=True)], axis=1
+                [pull(by) for pull, by in zip(pulls, some, strict=True)], axis=1
             )
 
-        return (np.concatenate([gains for (gains,), _ in parts], axis=-1),), pull_back
+        return (np.concatenate(values, axis=-1),), pull_back
 
     @np.errstate(all="ignore")
-    def _some(self, name: str, X: Array, *, gradient: bool) -> tuple[tuple[Array], PullBack]:
+    def _some(self, name: str, X: Array, *, gradient: bool) -> tuple[Array, PullBack]:
         """`forward` at queries whose temporaries fit the cache."""
         given, weights = self.given(name)
         (mean, variance, m, v), pull_back_given = given.forward(X)
@@ -99,7 +100,7 @@ class Gains:
             by_m, by_v = (by_entropy[:, None] * slope for slope in (slope_m, slope_v))
             return pull_back_given(by_m[:, :, -1], by_v[:, :, -1], by_m[:, :, :-1], by_v[:, :, :-1])
 
-        return (entropy[:, -1:] - entropy[:, :-1],), pull_back
+        return entropy[:, -1:] - entropy[:, :-1], pull_back
 
     @torch.inference_mode(False)  # kept for calls that need gradients
     @torch.no_grad()

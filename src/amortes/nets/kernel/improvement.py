@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from amortes import linalg
 from amortes.nets.kernel import numpy_kernels
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned
 from amortes.nets.kernel.numpy_kernels import Array, PullBack, Scaling, differentiable
@@ -97,7 +98,7 @@ class Improvement:
         K = self.signal * value  # not in place: the slope may be the same array
         K += self.mean_variance  # b x k x (n + 1) x q
         k, k_x = K[..., :-1, :], K[..., -1, :]
-        whitened = self.whitener @ k
+        whitened = linalg.lower_times(self.whitener, k)
         mean = (self.coefficients.swapaxes(-1, -2) @ k)[..., 0, :] + self.offset
         own = np.maximum(self.prior_variance - np.square(whitened).sum(-2), self.floor)
         shared = k_x - (self.whitened.swapaxes(-1, -2) @ whitened)[..., 0, :]

@@ -30,6 +30,8 @@ The evidence says how well a particle explains the optimum: the density of a loc
 times the probability that nothing is higher and, if f* is known, the density of f(x*) there. All of
 these are approximations, so that it counts for a little less than it says (`EVIDENCE`).
 
+In NumPy (`numpy_kernels` says why), without gradients.
+
 Shapes: b datasets, k particles, s optima, m representer points, d dimensions, r observations.
 
 References: Adler & Taylor, Random Fields and Geometry, 2007, chapter 11 (Kac-Rice); Minka, A family
@@ -39,21 +41,20 @@ et al., Predictive entropy search, NeurIPS 2014 (both for entropy search).
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from amortes import linalg
-from amortes.nets.distributions.normal import (
-    cut_off,
-    log_h,
-    log_ndtr,
-    log_normal,
-)
-from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned, Moments
+from amortes.nets.distributions import normal
+from amortes.nets.kernel import numpy_kernels
+from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned
+from amortes.nets.kernel.numpy_kernels import Array
 from amortes.nets.kernel.representers import DENSE, Representers
-from amortes.prior.kernels import radial_curvature, radial_slope
+from amortes.prior.gp import GPPrior
 
 # A coordinate of x* this close to a face counts as on it: its derivative need not vanish.
 BOUNDARY = 1e-6
@@ -75,51 +76,66 @@ EVIDENCE = 0.75
 class Values:
     """f(x*) and, after it, f at m representer points, given r observations."""
 
-    mean: Tensor  # b x k x s x (1 + m)
-    with_star: Tensor  # b x k x s x (1 + m), covariance with f(x*)
-    points: Tensor  # b x k x m x m, covariance of the points given the data only
-    rows: Tensor  # b x k x s x (1 + m) x r
-    combinations: Tensor  # b x k x s x r x (d + 1 + m)
-    pull: Tensor  # b x k x s x r
+    mean: Array  # b x k x s x (1 + m)
+    with_star: Array  # b x k x s x (1 + m), covariance with f(x*)
+    points: Array  # b x k x m x m, covariance of the points given the data only
+    rows: Array  # b x k x s x r x (1 + m)
+    combinations: Array  # b x k x s x r x (d + 1 + m)
+    pull: Array  # b x k x s x r
 
-    def direction(self, a: Tensor) -> tuple[Tensor, Tensor]:
-        """Of the combination a of the values: its covariance with each, and what is new in it.
+    def direction(self, a: Array) -> tuple[Array, Array]:
+        """Of f(x*) less the average a of the points, `b x k x s x m`: what an observation is of.
 
-        The first like a, `b x k x s x (1 + m)`, the second a combination of z.
+        Its covariance with each of the values, like `mean`, and what is new in it, a combination
+        of z.
         """
-        star, points = a[..., :1], a[..., 1:]
-        rows = self.rows[..., 1:, :]
-        along = points[..., None, :] @ rows  # b x k x s x 1 x r
-        with_star = (points * self.with_star[..., 1:]).sum(-1, keepdim=True)
-        with_points = points @ self.points - (rows @ along.mT).squeeze(-1)
-        covariance = torch.cat([with_star, with_points], dim=-1) + star * self.with_star
-        along = along + star[..., None] * self.rows[..., :1, :]
-        raw = torch.nn.functional.pad(a, (self.combinations.shape[-1] - a.shape[-1], 0))
-        return covariance, raw - (along @ self.combinations).squeeze(-2)
+        rows = self.rows[..., 1:]
+        along = self.rows[..., :1] - rows @ a[..., None]  # b x k x s x r x 1
+        covariance = self.with_star.copy()
+        covariance[..., 0] -= (a * self.with_star[..., 1:]).sum(-1)
+        with_points = a @ self.points + (along.swapaxes(-1, -2) @ rows)[..., 0, :]
+        with_points -= (self.rows[..., :1].swapaxes(-1, -2) @ rows)[..., 0, :]
+        covariance[..., 1:] -= with_points
+        return covariance, self._new(along, a)
 
-    def observe(self, direction: tuple[Tensor, Tensor], scale: Tensor, pull: Tensor) -> Self:
+    def worse(self, point: NDArray[np.intp]) -> tuple[Array, Array]:
+        """`direction` of f(x*) less f at one of the points, `b x k x s x 1`, in less time."""
+        rows = self.rows[..., 1:]
+        there = np.take_along_axis(rows, point[..., None, :], -1)  # b x k x s x r x 1
+        b, k = (np.arange(size)[:, None] for size in self.points.shape[:2])
+        covariance = self.with_star.copy()
+        covariance[..., 0] -= np.take_along_axis(self.with_star, point + 1, -1)[..., 0]
+        covariance[..., 1:] -= self.points[b[..., None], k, point[..., 0]]
+        covariance[..., 1:] += (there.swapaxes(-1, -2) @ rows)[..., 0, :]
+        unit = np.zeros_like(covariance[..., 1:])
+        np.put_along_axis(unit, point, 1.0, -1)
+        return covariance, self._new(self.rows[..., :1] - there, unit)
+
+    def _new(self, along: Array, a: Array) -> Array:
+        """f(x*) less a's average, less what the observations have of it."""
+        new: Array = -(along.swapaxes(-1, -2) @ self.combinations)[..., 0, :]
+        m = a.shape[-1]
+        new[..., -m - 1] += 1.0
+        new[..., -m:] -= a
+        return new
+
+    def observe(self, direction: tuple[Array, Array], scale: Array, pull: Array) -> Self:
         """Add a row for a direction, times `scale`."""
         row, combination = (scale[..., None] * t for t in direction)
         return dataclasses.replace(
             self,
-            mean=torch.addcmul(self.mean, row, pull[..., None]),
-            with_star=torch.addcmul(self.with_star, row, row[..., :1], value=-1.0),
-            rows=torch.cat([self.rows, row[..., None]], dim=-1),
-            combinations=torch.cat([self.combinations, combination[..., None, :]], dim=-2),
-            pull=torch.cat([self.pull, pull[..., None]], dim=-1),
+            mean=self.mean + row * pull[..., None],
+            with_star=self.with_star - row * row[..., :1],
+            rows=np.concatenate([self.rows, row[..., None, :]], axis=-2),
+            combinations=np.concatenate([self.combinations, combination[..., None, :]], axis=-2),
+            pull=np.concatenate([self.pull, pull[..., None]], axis=-1),
         )
 
-    def truncate(self, direction: tuple[Tensor, Tensor], z: Tensor, sd: Tensor) -> Self:
+    def truncate(self, direction: tuple[Array, Array], z: Array, sd: Array) -> Self:
         """Keep the moments given that the direction, with mean z sd, is not negative."""
-        hazard, distance, _ = cut_off(z)
-        return self.observe(direction, (hazard * distance).sqrt() / sd, (hazard / distance).sqrt())
-
-    @property
-    def star(self) -> Tensor:
-        """The combination that is f(x*)."""
-        unit = torch.zeros_like(self.mean)
-        unit[..., 0] = 1.0
-        return unit
+        hazard, distance, _ = (t.numpy() for t in normal.cut_off(torch.from_numpy(z)))
+        pull = np.sqrt(hazard / distance)
+        return self.observe(direction, np.sqrt(hazard * distance) / sd, pull)
 
 
 @dataclass(frozen=True)
@@ -128,159 +144,210 @@ class LocalMaximum:
 
     conditioned: Conditioned
     representers: Representers
-    x: Tensor  # b x s x d
-    moments: Moments  # b x k x s, at x*
-    white: Tensor  # b x k x s x (d + 1) x n, whitened covariances of slopes and f with the data
-    inside: Tensor  # b x 1 x s x d: 1 in coordinates in which x* is not on a face, else 0
-    log_flat: Tensor  # b x k x s, density of the zero gradient
-    curvature: Tensor  # b x k x s x d, mean of the diagonal of the Hessian at x*
-    curvature_variance: Tensor  # b x k x s x d
-    curvature_covariance: Tensor  # b x k x s x d, with f(x*)
+    V: Array  # b x k x s x d, the places, scaled
+    white: Array  # b x k x s x (d + 1) x n, whitened covariances of slopes and f with the data
+    inside: Array  # b x 1 x s x d: 1 in coordinates in which x* is not on a face, else 0
+    log_flat: Array  # b x k x s, density of the zero gradient
+    curvature: Array  # b x k x s x d, mean of the diagonal of the Hessian at x*
+    curvature_variance: Array  # b x k x s x d
+    curvature_covariance: Array  # b x k x s x d, with f(x*)
     values: Values
 
-    def log_density(self) -> Tensor:
+    def log_density(self) -> Array:
         """Log density of a local maximum at x*, by the Kac-Rice formula: `b x k x s`.
 
         Diagonal entries of the Hessian are taken for independent of each other, others for zero.
         """
-        sd = self.curvature_variance.sqrt()
-        log_sharp = sd.log() + log_h(-self.curvature / sd)
-        return self.log_flat + (log_sharp * self.inside).sum(-1)
+        sd = np.sqrt(self.curvature_variance)
+        log_h: Array = normal.log_h(torch.from_numpy(-self.curvature / sd)).numpy()
+        density: Array = self.log_flat + ((np.log(sd) + log_h) * self.inside).sum(-1)
+        return density
 
-    def with_value(self, f: Tensor) -> tuple[Self, Tensor]:
+    def with_value(self, f: Array) -> tuple[Self, Array]:
         """Given f(x*) = f, `b x s`, too; and the log density of that, `b x k x s`."""
         values = self.values
         surprise, variance = f[:, None] - values.mean[..., 0], values.with_star[..., 0]
-        sd = variance.sqrt()
+        sd = np.sqrt(variance)
         slope = self.curvature_covariance / variance[..., None]
         left = self.curvature_variance - slope * self.curvature_covariance
+        nothing = np.zeros_like(values.mean[..., 1:])
         given = dataclasses.replace(
             self,
             curvature=self.curvature + slope * surprise[..., None],
-            curvature_variance=left.clamp_min(VARIANCE_FLOOR * self.curvature_variance),
-            values=values.observe(values.direction(values.star), 1.0 / sd, surprise / sd),
+            curvature_variance=np.maximum(left, VARIANCE_FLOOR * self.curvature_variance),
+            values=values.observe(values.direction(nothing), 1.0 / sd, surprise / sd),
         )
-        return given, log_normal(surprise / sd) - sd.log()
+        return given, -0.5 * np.square(surprise / sd) - normal.LOG_SQRT_2PI - np.log(sd)
 
-    def highest(self, rounds: int) -> tuple[Values, Tensor]:
+    def highest(self, rounds: int) -> tuple[Values, Array]:
         """Given f(x*) >= the maximum, and >= f at `rounds` points where it is least clear, too.
 
         Also the log probability of that, `b x k x s`.
         """
-        values, log_probability = self.values, torch.zeros_like(self.log_flat)
-        if self.x.shape[-1] > DENSE:
+        values, log_probability = self.values, np.zeros_like(self.log_flat)
+        if self.V.shape[-1] > DENSE:
             values, log_probability = self._above_maximum()
-        total = self.conditioned.prior_variance[..., None, None]
-        floor, tie = VARIANCE_FLOOR * total, TIE * total.sqrt()
-        points, star = self.representers.moments.variance[:, :, None], values.star
-        fresh = torch.ones_like(star[..., 1:], dtype=torch.bool)
+        total = self.conditioned.prior_variance.numpy()[..., None, None]
+        floor, tie = VARIANCE_FLOOR * total, TIE * np.sqrt(total)
+        points = self.representers.moments.variance.numpy()[:, :, None]
+        fresh = np.ones_like(values.mean[..., 1:], dtype=bool)
         for _ in range(rounds):
-            left = (points - values.rows[..., 1:, :].square().sum(-1)).clamp_min(floor)
-            variance, covariance = (
-                values.with_star[..., :1].clamp_min(0.0),
-                values.with_star[..., 1:],
-            )
-            sd = (left + variance - 2.0 * covariance).clamp_min(floor).sqrt()
+            left = np.maximum(points - np.square(values.rows[..., 1:]).sum(-2), floor)
+            variance = np.maximum(values.with_star[..., :1], 0.0)
+            sd = np.sqrt(np.maximum(left + variance - 2.0 * values.with_star[..., 1:], floor))
             gap = values.mean[..., :1] - values.mean[..., 1:] + tie
-            missing = sd * torch.nn.functional.softplus(-LOGISTIC * gap / sd)  # E[max(-gap, 0)]
-            worst = missing.where(fresh, -1.0).argmax(-1, keepdim=True)
-            fresh = fresh.scatter(3, worst, False)
-            gap, sd = (t.gather(3, worst).squeeze(-1) for t in (gap, sd))
-            log_probability = log_probability + log_ndtr(gap / sd)
-            direction = values.direction(star.scatter(3, worst + 1, -1.0))
-            values = values.truncate(direction, gap / sd, sd)
+            missing = sd * np.logaddexp(0.0, -LOGISTIC * gap / sd)  # E[max(-gap, 0)]
+            worst = np.where(fresh, missing, -1.0).argmax(-1)[..., None]
+            np.put_along_axis(fresh, worst, False, -1)
+            gap, sd = (np.take_along_axis(t, worst, -1)[..., 0] for t in (gap, sd))
+            log_probability = log_probability + _log_ndtr(gap / sd)
+            values = values.truncate(values.worse(worst), gap / sd, sd)
         return values, log_probability
 
-    def _above_maximum(self) -> tuple[Values, Tensor]:
+    def _above_maximum(self) -> tuple[Values, Array]:
         """Given f(x*) >= the maximum M, and the log probability of that.
 
         By Stein's lemma cov(f(x), M) = sum_m P(m is the highest) cov(f(x), f(m)).
         """
         values, found = self.values, self.representers
-        a = torch.cat([torch.ones_like(found.max_mean)[..., None], -found.share], dim=-1)
-        a = a[:, :, None].expand_as(values.mean)
+        share = found.share.numpy()
+        a = np.broadcast_to(share[:, :, None], values.mean[..., 1:].shape)
         # M is the average by shares plus something independent of it, with a mean of its own.
-        offset = (found.share * found.moments.mean).sum(-1) - found.max_mean
+        offset = (share * found.moments.mean.numpy()).sum(-1) - found.max_mean.numpy()
         direction = values.direction(a)
-        variance = (a * direction[0]).sum(-1) + found.max_unexplained[..., None]
-        sd = variance.clamp_min(TINY).sqrt()
-        z = ((a * values.mean).sum(-1) + offset[..., None]) / sd
-        return values.truncate(direction, z, sd), log_ndtr(z)
+        mean, variance = (t[..., 0] - (a * t[..., 1:]).sum(-1) for t in (values.mean, direction[0]))
+        sd = np.sqrt(np.maximum(variance + found.max_unexplained.numpy()[..., None], TINY))
+        z = (mean + offset[..., None]) / sd
+        return values.truncate(direction, z, sd), _log_ndtr(z)
+
+
+def _log_ndtr(z: Array) -> Array:
+    log_chance: Array = normal.log_ndtr(torch.from_numpy(z)).numpy()
+    return log_chance
 
 
 @torch.no_grad()
 def local_maximum(conditioned: Conditioned, found: Representers, x: Tensor) -> LocalMaximum:
     """The posterior given a zero gradient at x, `b x s x d`, in coordinates inside the cube."""
-    kernel, rough = conditioned.prior.kernel, conditioned.roughness
+    kernel, signal = conditioned.prior.kernel, conditioned.signal.numpy()[..., 0]  # b x k x 1
+    V = conditioned.scale(x).numpy()
     s, d = x.shape[1:]
-    at_star = conditioned.moments(x)
-    inside = ((x > BOUNDARY) & (x < 1.0 - BOUNDARY))[:, None].to(x.dtype)
-
-    # Covariances with f at the data: first and second derivatives by each coordinate, and f.
-    raw, raw_curves = conditioned.derivative_kernels(conditioned.V, at_star.V)
-    a = conditioned.coefficients[:, :, None, :, None]
-    slope_mean, curve_mean = ((t @ a).squeeze(-1) for t in (raw[..., :d, :], raw_curves))
-    white, curves = (
-        (t.flatten(2, 3) @ conditioned.whitener.mT).reshape(t.shape) for t in (raw, raw_curves)
-    )
-    explained = _products(white, white)  # b x k x s x (d + 1) x (d + 1)
-    curve_explained = _products(curves, white)  # b x k x s x d x (d + 1)
-    signal = conditioned.signal
-    zero = torch.zeros_like(signal)
-    slope_prior = signal * radial_slope(kernel, zero, rough)  # b x k x 1 x 1
-    curve_prior = 3.0 * signal * radial_curvature(kernel, zero, rough)
-    eye = torch.eye(d, dtype=x.dtype)
-    S = slope_prior[..., None] * (1.0 + GRADIENT_SLACK) * eye - explained[..., :d, :d]
+    at_data = _AtData.of(conditioned, found, V)
+    means, explained, points = at_data.means, at_data.products, at_data.points
+    inside = ((x > BOUNDARY) & (x < 1.0 - BOUNDARY))[:, None].double().numpy()
+    total = conditioned.prior_variance.numpy()[..., None]  # b x k x 1
+    star_mean = conditioned.prior.mean.loc + means[..., d]
+    star_variance = np.maximum(total - explained[..., d, d], VARIANCE_FLOOR * total)
+    rough = _roughness(conditioned)[..., 0]
+    _, slope_at_0, _ = numpy_kernels.value_and_slopes(kernel, np.zeros_like(signal), rough)
+    curve_at_0 = numpy_kernels.radial_curvature(kernel, np.zeros_like(signal), rough)
+    slope_prior, curve_prior = signal * slope_at_0, 3.0 * signal * curve_at_0  # b x k x 1
+    eye = np.eye(d)
+    S = (1.0 + GRADIENT_SLACK) * slope_prior[..., None, None] * eye - explained[..., :d, :d]
 
     # Coordinates on a face drop out: identity block, no covariance, no residual.
-    S = S * inside[..., :, None] * inside[..., None, :]
-    L = linalg.cholesky(S + torch.diag_embed((1.0 - inside).expand_as(slope_mean)))
-    W: Tensor = torch.linalg.solve_triangular(L, eye.expand_as(S), upper=False)
-    W = W * inside[..., None, :]
-    pull = -(W @ slope_mean[..., None]).squeeze(-1)
+    S = S * inside[..., :, None] * inside[..., None, :] + (1.0 - inside)[..., None] * eye
+    L = linalg.cholesky(torch.from_numpy(S)).numpy()
+    W = np.linalg.inv(L) * inside[..., None, :]
+    pull = -(W @ means[..., :d, None])[..., 0]
 
     # Covariances of f at x* and at the points with slopes (k(x*, grad x*) = 0) and f at x*.
-    at = found.moments
-    raw, _ = conditioned.derivative_kernels(at.V, at_star.V)
-    raw = (raw - (white.flatten(2, 3) @ at.whitened).reshape(raw.shape)).mT  # b x k x s x m x ...
-    rows = torch.cat([-explained[..., d:, :d], raw[..., :d]], dim=-2) @ W.mT
-    mean = torch.cat([at_star.mean[..., None], at.mean[:, :, None].expand(-1, -1, s, -1)], dim=-1)
-    variance = at_star.variance - rows[..., 0, :].square().sum(-1)
-    variance = variance.clamp_min(VARIANCE_FLOOR * conditioned.prior_variance[..., None])
-    with_points = raw[..., d] - (rows[..., 1:, :] @ rows[..., 0, :, None]).squeeze(-1)
+    raw = np.concatenate([-explained[..., d : d + 1, :d].swapaxes(-1, -2), points[..., :d, :]], -1)
+    rows = W @ raw  # b x k x s x d x (1 + m)
+    at_points = found.moments.mean.numpy()[:, :, None]
+    at_points = np.broadcast_to(at_points, (*rows.shape[:3], at_points.shape[-1]))
+    variance = star_variance - np.square(rows[..., 0]).sum(-1)
+    variance = np.maximum(variance, VARIANCE_FLOOR * total)
+    with_points = points[..., d, :] - (rows[..., None, :, 0] @ rows[..., 1:])[..., 0, :]
+    combinations = np.zeros((*W.shape[:-1], d + rows.shape[-1]))
+    combinations[..., :d] = W
     values = Values(
-        mean=mean + (rows @ pull[..., None]).squeeze(-1),
-        with_star=torch.cat([variance[..., None], with_points], dim=-1),
-        points=found.covariance,
+        mean=np.concatenate([star_mean[..., None], at_points], axis=-1)
+        + (pull[..., None, :] @ rows)[..., 0, :],
+        with_star=np.concatenate([variance[..., None], with_points], axis=-1),
+        points=found.covariance.numpy(),
         rows=rows,
-        combinations=torch.nn.functional.pad(W, (0, raw.shape[-2] + 1)),
+        combinations=combinations,
         pull=pull,
     )
 
     # A density in the coordinates of the cube: that of scaled ones times the volume they take.
-    log_flat = log_normal(pull).sum(-1) - L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-    log_flat = log_flat + (conditioned.log_stretch(x) * inside).sum(-1)
-    curve_rows = -curve_explained[..., :d] @ W.mT
-    curve_variance = curve_prior - curves.square().sum(-1) - curve_rows.square().sum(-1)
-    with_star = -slope_prior - curve_explained[..., d]
+    log_flat = (-0.5 * np.square(pull) - normal.LOG_SQRT_2PI).sum(-1)
+    log_flat -= np.log(np.diagonal(L, axis1=-2, axis2=-1)).sum(-1)
+    log_flat += (conditioned.log_stretch(x).numpy() * inside).sum(-1)
+    curve_rows = -explained[..., d + 1 :, :d] @ W.swapaxes(-1, -2)  # b x k x s x d x d
+    curve_prior = curve_prior[..., None]
+    curve_variance = curve_prior - at_data.squares - np.square(curve_rows).sum(-1)
+    with_star = -slope_prior[..., None] - explained[..., d + 1 :, d]
     return LocalMaximum(
         conditioned=conditioned,
         representers=found,
-        x=x,
-        moments=at_star,
-        white=white,
+        V=V,
+        white=at_data.white,
         inside=inside,
         log_flat=log_flat,
-        curvature=curve_mean + (curve_rows * pull[..., None, :]).sum(-1),
-        curvature_variance=curve_variance.clamp_min(VARIANCE_FLOOR * curve_prior),
-        curvature_covariance=with_star - (curve_rows * rows[..., :1, :]).sum(-1),
+        curvature=means[..., d + 1 :] + (curve_rows @ pull[..., None])[..., 0],
+        curvature_variance=np.maximum(curve_variance, VARIANCE_FLOOR * curve_prior),
+        curvature_covariance=with_star - (curve_rows @ rows[..., :1])[..., 0],
         values=values,
     )
 
 
-def _products(A: Tensor, B: Tensor) -> Tensor:
-    """A B', `... x p x n` and `... x q x n`; NumPy is faster at many small products."""
-    return torch.from_numpy(A.numpy() @ B.numpy().swapaxes(-1, -2))
+class _AtData(NamedTuple):
+    """Of first derivatives at x* by each scaled coordinate, of f, and of second derivatives.
+
+    In this order, 2 d + 1 in all; what there is of first derivatives and f only, is `... (d + 1)`.
+    """
+
+    white: Array  # b x k x s x (d + 1) x n, whitened covariances with the data
+    means: Array  # b x k x s x (2 d + 1), without that of the prior
+    products: Array  # b x k x s x (2 d + 1) x (d + 1), of whitened covariances
+    squares: Array  # b x k x s x d, of second derivatives
+    points: Array  # b x k x s x (d + 1) x m, posterior covariances with the points
+
+    @classmethod
+    def of(cls, conditioned: Conditioned, found: Representers, V: Array) -> Self:
+        """At scaled places V, `b x k x s x d`, a particle at a time: that fits the cache."""
+        places = torch.cat([conditioned.V, found.moments.V], dim=2).numpy()
+        whitener, coefficients = conditioned.whitener.numpy(), conditioned.coefficients.numpy()
+        signal, rough = conditioned.signal.numpy(), _roughness(conditioned)
+        (b, k, s, d), n, m = V.shape, whitener.shape[-1], found.share.shape[-1]
+        white, points = np.empty((b, k, s, d + 1, n)), np.empty((b, k, s, d + 1, m))
+        means, squares = np.empty((b, k, s, 2 * d + 1)), np.empty((b, k, s, d))
+        products = np.empty((b, k, s, 2 * d + 1, d + 1))
+        for i in np.ndindex(b, k):
+            kernels = _derivatives(conditioned.prior, places[i], V[i], signal[i], rough[i])
+            means[i] = kernels[..., :n] @ coefficients[i]
+            flat = linalg.times_upper(kernels.reshape(-1, n + m)[:, :n], whitener[i])
+            whitened = flat.reshape(s, 2 * d + 1, n)
+            white[i] = whitened[:, : d + 1]
+            products[i] = whitened @ white[i].swapaxes(-1, -2)
+            squares[i] = np.square(whitened[:, d + 1 :]).sum(-1)
+            points[i] = kernels[:, : d + 1, n:] - white[i] @ found.moments.whitened[i].numpy()
+        return cls(white, means, products, squares, points)
+
+
+def _derivatives(prior: GPPrior, X: Array, V: Array, signal: Array, rough: Array) -> Array:
+    """Prior covariances with f at scaled points X, `n x d`, of what `_AtData` has at V, `s x d`."""
+    d = V.shape[-1]
+    r2 = numpy_kernels.square_distance(V, X)  # s x n
+    value, slope, _ = numpy_kernels.value_and_slopes(prior.kernel, r2, rough)
+    curvature = (signal * numpy_kernels.radial_curvature(prior.kernel, r2, rough))[:, None]
+    slope = (signal * slope)[:, None]
+    away = X.T - V[..., None]  # s x d x n
+    kernels = np.empty((len(V), 2 * d + 1, len(X)))
+    np.multiply(slope, away, out=kernels[:, :d])
+    kernels[:, d] = signal * value + prior.mean.scale**2
+    away *= away
+    away *= curvature
+    np.subtract(away, slope, out=kernels[:, d + 1 :])
+    return kernels
+
+
+def _roughness(conditioned: Conditioned) -> Array:
+    """That of a mixed kernel: `b x k x 1 x 1`."""
+    rough = conditioned.roughness
+    return np.zeros_like(conditioned.signal.numpy()) if rough is None else rough.numpy()
 
 
 @dataclass(frozen=True)
@@ -294,9 +361,9 @@ class GivenOptimum:
     @classmethod
     def of(cls, local: LocalMaximum, f: Tensor | None) -> Self:
         """A local maximum is the global one, and its value f, `b x s`, if that is known."""
-        log_value = torch.zeros_like(local.log_flat)
+        log_value = np.zeros_like(local.log_flat)
         if f is not None:
-            local, log_value = local.with_value(f)
+            local, log_value = local.with_value(f.detach().numpy())
         values, log_highest = local.highest(ROUNDS)
         evidence = log_value + local.log_density() + log_highest
-        return cls(local, values, EVIDENCE * evidence)
+        return cls(local, values, torch.from_numpy(EVIDENCE * evidence))

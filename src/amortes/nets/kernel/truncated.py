@@ -30,6 +30,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from amortes import linalg
 from amortes.nets.distributions.normal import cut_off
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR
 from amortes.nets.kernel.numpy_kernels import (
@@ -58,18 +59,19 @@ class TruncatedMoments:
         self.prior_variance = conditioned.prior_variance.numpy()[..., None]  # b x k x 1
         self.whitener = conditioned.whitener.numpy()  # b x k x n x n
         self.coefficients = conditioned.coefficients.numpy()[..., None]  # b x k x n x 1
-        self.star_V = local.moments.V.numpy()  # b x k x s x d
-        self.places = torch.cat([conditioned.V, points.V, local.moments.V], dim=2).numpy()
+        self.star_V = local.V  # b x k x s x d
+        self.places = np.concatenate([conditioned.V.numpy(), points.V.numpy(), local.V], axis=2)
         self.whitened = points.whitened.numpy()  # b x k x n x m
-        self.white = local.white.numpy()  # b x k x s x (d + 1) x n
-        self.star_mean = values.mean[..., 0].numpy()[..., None]  # b x k x s x 1
-        self.star_variance = values.with_star[..., :1].clamp_min(0.0).numpy()
-        combined, d = values.combinations, self.star_V.shape[-1]
+        self.white = local.white  # b x k x s x (d + 1) x n
+        self.star_mean = values.mean[..., :1]  # b x k x s x 1
+        self.star_variance = np.maximum(values.with_star[..., :1], 0.0)
+        combined, d = values.combinations, local.V.shape[-1]
         shift = values.pull[..., None, :] @ combined
-        with_star = -(values.rows[..., :1, :] @ combined)
+        with_star = -values.rows[..., 0][..., None, :] @ combined
         with_star[..., d] += 1.0
-        columns = torch.cat([combined, shift, with_star], dim=-2)  # b x k x s x c x (d + 1 + m)
-        self.A, self.B = (t.contiguous().numpy() for t in columns.tensor_split([d + 1], dim=-1))
+        columns = np.concatenate([combined, shift, with_star], axis=-2)
+        self.A = columns[..., : d + 1].copy()  # b x k x s x c x (d + 1)
+        self.B = columns[..., d + 1 :].copy()  # b x k x s x c x m
 
     def posterior(self, Xq: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Means and variances of f at Xq, `b x q x d`.
@@ -102,7 +104,7 @@ class TruncatedMoments:
         slope = self.signal * slope  # b x k x p x q
         K = self.signal * value
         K += self.prior.mean.scale**2
-        whitened = self.whitener @ K[..., :n, :]  # b x k x n x q
+        whitened = linalg.lower_times(self.whitener, K[..., :n, :])  # b x k x n x q
         mean = (self.coefficients.swapaxes(-1, -2) @ K[..., :n, :])[..., 0, :] + self.prior.mean.loc
         known = self.prior_variance - np.square(whitened).sum(-2)
         # Posterior covariances with slopes and f at x*, and with f at representer points.
