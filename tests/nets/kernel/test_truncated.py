@@ -45,16 +45,20 @@ def by_rows(X: Tensor, given: GivenOptimum) -> tuple[Tensor, ...]:
     """The same from covariances with slopes and f at x* and with f at the points, as defined."""
     local, values = given.local, given.values
     conditioned, points = local.conditioned, local.representers.moments
-    at, star = conditioned.moments(X), local.moments
-    slopes = slope_kernel(conditioned, at.V, star.V)  # b x k x q x s x d
-    prior = torch.cat([slopes, conditioned.kernel(at.V, star.V)[..., None]], dim=-1)
-    explained = at.whitened.mT[:, :, None] @ local.white.mT  # b x k x s x q x (d + 1)
+    rows, pull, combinations, white = (
+        torch.from_numpy(t)
+        for t in (values.rows, values.pull, values.combinations, local.white)
+    )
+    at, V = conditioned.moments(X), torch.from_numpy(local.V)
+    slopes = slope_kernel(conditioned, at.V, V)  # b x k x q x s x d
+    prior = torch.cat([slopes, conditioned.kernel(at.V, V)[..., None]], dim=-1)
+    explained = at.whitened.mT[:, :, None] @ white.mT  # b x k x s x q x (d + 1)
     raw = prior.transpose(2, 3) - explained
     cross = conditioned.covariance(at, points)[:, :, None].expand(-1, -1, raw.shape[2], -1, -1)
-    rows = torch.cat([raw, cross], dim=-1) @ values.combinations.mT
-    mean = at.mean[:, :, None] + (rows @ values.pull[..., None]).squeeze(-1)
-    variance = at.variance[:, :, None] - rows.square().sum(-1)
-    with_star = raw[..., -1] - (rows @ values.rows[..., 0, :, None]).squeeze(-1)
+    found = torch.cat([raw, cross], dim=-1) @ combinations.mT
+    mean = at.mean[:, :, None] + (found @ pull[..., None]).squeeze(-1)
+    variance = at.variance[:, :, None] - found.square().sum(-1)
+    with_star = raw[..., -1] - (found @ rows[..., 0, None]).squeeze(-1)
     floor = VARIANCE_FLOOR * conditioned.prior_variance[..., None, None]
     after = mean, variance.clamp_min(floor), with_star
     return at.mean, at.variance, *after

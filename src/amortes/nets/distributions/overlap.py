@@ -30,10 +30,8 @@ def overlap_entropy(
 
     With their derivatives by means and variances, `b x k x ...`; zeros unless there is `gradient`.
     """
-    shape = means.shape
-    b, k = shape[:2]
-    w, m, v = (np.broadcast_to(t, shape).reshape(b, k, -1) for t in (weights, means, variances))
-    i, j, of_i, of_j = _pairs(k)
+    w, m, v = weights, means, variances
+    i, j, of_i, of_j = _pairs(m.shape[1])
     root = np.sqrt(np.sqrt(v))
     per_total = 1.0 / (v[:, i] + v[:, j])  # b x pairs x ...
     away = m[:, i] - m[:, j]
@@ -44,27 +42,35 @@ def overlap_entropy(
     overlap *= root[:, j]
     overlap *= np.exp(-0.25 * square)
     w_i, w_j = w[:, i], w[:, j]
-    density = w + of_i @ (overlap * w_j) + of_j @ (overlap * w_i)
+    density = _summed(of_i, overlap * w_j) + _summed(of_j, overlap * w_i)
+    density += w
     np.maximum(density, SMALLEST, out=density)
     H = ENTROPY_OF_NORMAL + (w * (0.5 * np.log(v) - np.log(density))).sum(1)
-    H = H.reshape(b, *shape[2:])
     if not gradient:
         return H, np.zeros(()), np.zeros(())
     share = w / density
-    w_j *= share[:, i]
-    w_i *= share[:, j]
-    w_j += w_i
-    overlap *= w_j  # now the derivative of H by each log overlap, but for the sign
+    share_i, share_j = share[:, i], share[:, j]
+    share_i *= w_j
+    share_j *= w_i
+    share_i += share_j
+    overlap *= share_i  # now the derivative of -H by each log overlap
     away *= per_total
     away *= overlap
-    by_mean = 0.5 * ((of_i - of_j) @ away)
+    by_mean = 0.5 * _summed(of_i - of_j, away)
     square *= 0.25
     square -= 0.5
     square *= per_total
     square *= overlap
     both = of_i + of_j
-    by_variance = (0.5 * w - 0.25 * (both @ overlap)) / v - both @ square
-    return H, by_mean.reshape(shape), by_variance.reshape(shape)
+    by_variance = (0.5 * w - 0.25 * _summed(both, overlap)) / v - _summed(both, square)
+    return H, by_mean, by_variance
+
+
+def _summed(A: Array, of_pairs: Array) -> Array:
+    """Sums with factors A, `k x pairs`, of what each pair has, `b x pairs x ...`: `b x k x ...`."""
+    b, pairs, *shape = of_pairs.shape
+    flat = of_pairs.reshape(b, pairs, math.prod(shape))
+    return (A @ flat).reshape(b, len(A), *shape)
 
 
 @lru_cache(maxsize=64)

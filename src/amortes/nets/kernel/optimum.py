@@ -40,6 +40,7 @@ et al., Predictive entropy search, NeurIPS 2014 (both for entropy search).
 """
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -82,6 +83,7 @@ class Values:
     rows: Array  # b x k x s x r x (1 + m)
     combinations: Array  # b x k x s x r x (d + 1 + m)
     pull: Array  # b x k x s x r
+    room: Sequence[Array] = ()  # for more rows, combinations and pulls: to allocate takes time
 
     def direction(self, a: Array) -> tuple[Array, Array]:
         """Of f(x*) less the average a of the points, `b x k x s x m`: what an observation is of.
@@ -119,16 +121,32 @@ class Values:
         new[..., -m:] -= a
         return new
 
-    def observe(self, direction: tuple[Array, Array], scale: Array, pull: Array) -> Self:
-        """Add a row for a direction, times `scale`."""
-        row, combination = (scale[..., None] * t for t in direction)
+    def with_room(self, count: int) -> Self:
+        """A copy with room for so many more observations."""
+        known = self.rows, self.combinations, self.pull[..., None]
+        room = [np.empty((*t.shape[:3], t.shape[3] + count, t.shape[4])) for t in known]
+        for new, old in zip(room, known, strict=True):
+            new[..., : old.shape[3], :] = old
+        return dataclasses.replace(self, room=room)._filled(self.pull.shape[-1])
+
+    def _filled(self, count: int) -> Self:
+        """That many rows of the room count."""
+        rows, combinations, pull = (t[..., :count, :] for t in self.room)
         return dataclasses.replace(
-            self,
+            self, rows=rows, combinations=combinations, pull=pull[..., 0]
+        )
+
+    def observe(self, direction: tuple[Array, Array], scale: Array, pull: Array) -> Self:
+        """Add a row for a direction, times `scale`; in the room there is, which is used up."""
+        row, combination = (scale[..., None] * t for t in direction)
+        r = self.pull.shape[-1]
+        for room, new in zip(self.room, (row, combination, pull[..., None]), strict=True):
+            room[..., r, :] = new
+        after = self._filled(r + 1)
+        return dataclasses.replace(
+            after,
             mean=self.mean + row * pull[..., None],
             with_star=self.with_star - row * row[..., :1],
-            rows=np.concatenate([self.rows, row[..., None, :]], axis=-2),
-            combinations=np.concatenate([self.combinations, combination[..., None, :]], axis=-2),
-            pull=np.concatenate([self.pull, pull[..., None]], axis=-1),
         )
 
     def truncate(self, direction: tuple[Array, Array], z: Array, sd: Array) -> Self:
@@ -165,7 +183,7 @@ class LocalMaximum:
 
     def with_value(self, f: Array) -> tuple[Self, Array]:
         """Given f(x*) = f, `b x s`, too; and the log density of that, `b x k x s`."""
-        values = self.values
+        values = self.values.with_room(1)
         surprise, variance = f[:, None] - values.mean[..., 0], values.with_star[..., 0]
         sd = np.sqrt(variance)
         slope = self.curvature_covariance / variance[..., None]
@@ -184,15 +202,16 @@ class LocalMaximum:
 
         Also the log probability of that, `b x k x s`.
         """
-        values, log_probability = self.values, np.zeros_like(self.log_flat)
+        values, log_probability = self.values.with_room(1 + rounds), np.zeros_like(self.log_flat)
         if self.V.shape[-1] > DENSE:
-            values, log_probability = self._above_maximum()
+            values, log_probability = self._above_maximum(values)
         total = self.conditioned.prior_variance.numpy()[..., None, None]
         floor, tie = VARIANCE_FLOOR * total, TIE * np.sqrt(total)
         points = self.representers.moments.variance.numpy()[:, :, None]
         fresh = np.ones_like(values.mean[..., 1:], dtype=bool)
         for _ in range(rounds):
-            left = np.maximum(points - np.square(values.rows[..., 1:]).sum(-2), floor)
+            rows = values.rows[..., 1:]
+            left = np.maximum(points - np.einsum("bksrm,bksrm->bksm", rows, rows), floor)
             variance = np.maximum(values.with_star[..., :1], 0.0)
             sd = np.sqrt(np.maximum(left + variance - 2.0 * values.with_star[..., 1:], floor))
             gap = values.mean[..., :1] - values.mean[..., 1:] + tie
@@ -204,12 +223,12 @@ class LocalMaximum:
             values = values.truncate(values.worse(worst), gap / sd, sd)
         return values, log_probability
 
-    def _above_maximum(self) -> tuple[Values, Array]:
+    def _above_maximum(self, values: Values) -> tuple[Values, Array]:
         """Given f(x*) >= the maximum M, and the log probability of that.
 
         By Stein's lemma cov(f(x), M) = sum_m P(m is the highest) cov(f(x), f(m)).
         """
-        values, found = self.values, self.representers
+        found = self.representers
         share = found.share.numpy()
         a = np.broadcast_to(share[:, :, None], values.mean[..., 1:].shape)
         # M is the average by shares plus something independent of it, with a mean of its own.

@@ -121,7 +121,7 @@ class TruncatedMoments:
         rows, shift, with_star = columns[..., :-2, :], columns[..., -2, :], columns[..., -1, :]
         floor = VARIANCE_FLOOR * self.prior_variance
         variance = np.maximum(known, floor)
-        left = variance[:, :, None] - np.square(rows).sum(-2)
+        left = variance[:, :, None] - np.einsum("bkscq,bkscq->bksq", rows, rows)
         results = (
             mean,
             variance,
@@ -150,9 +150,10 @@ class TruncatedMoments:
             pull *= slope
             curvature = radial_curvature(self.prior.kernel, r2[..., n + m :, :], self.roughness)
             curvature *= self.signal
-            pull[..., n + m :, :] += curvature * (by_u[..., :d, :] * away).sum(-2)
+            along = np.einsum("bksdq,bksdq->bksq", by_u[..., :d, :], away)
+            pull[..., n + m :, :] += curvature * along
             by_V = pull.swapaxes(-1, -2) @ self.places - pull.sum(-2)[..., None] * V
-            by_V += (by_u[..., :d, :] * star_slope).sum(2).swapaxes(-1, -2)
+            by_V += np.einsum("bksdq,bksq->bkqd", by_u[..., :d, :], slope[..., n + m :, :])
             by_X: Array = (by_V * stretch).sum(1)
             return by_X
 
