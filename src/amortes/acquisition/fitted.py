@@ -28,7 +28,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from amortes.acquisition.score import differentiate
+from amortes.acquisition.climb import differentiate
 from amortes.acquisition.units import Units, check_values
 from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint, Network

@@ -246,14 +246,3 @@ def test_warps_and_roughness_are_those_of_each_particle(warped: TaskBatch) -> No
         (slope,) = torch.autograd.grad(mean.sum(), X)
         (found,) = torch.autograd.grad(at.mean[0, p].sum(), Xq, retain_graph=True)
         assert torch.allclose(found[0], slope, rtol=1e-5, atol=1e-5)
-
-
-def test_the_stretch_is_the_slope_of_scaled_coordinates(warped: TaskBatch) -> None:
-    prior = PRIORS["real"]
-    particles = infer_particles(prior, warped.X, warped.y, ParticleConfig(count=2))
-    conditioned = condition(prior, particles, warped.X, warped.y)
-    X = warped.Xq.clone().requires_grad_()
-    V = conditioned.scale(X)
-    for p in range(V.shape[1]):
-        (slope,) = torch.autograd.grad(V[:, p].sum(), X, retain_graph=True)
-        assert torch.allclose(conditioned.log_stretch(warped.Xq)[:, p], slope.log(), atol=1e-9)

@@ -33,10 +33,10 @@ from torch import Tensor
 from amortes import linalg
 from amortes.nets.kernel import numpy_kernels
 from amortes.nets.kernel.hyper_posterior import observed_covariance
+from amortes.nets.kernel.numpy_kernels import Scaling
 from amortes.nets.kernel.particles import Particles, thin
 from amortes.prior.gp import GPPrior
 from amortes.prior.kernels import correlation, scaled, square_distance
-from amortes.prior.warp import log_slope
 
 # Variance of f relative to its prior variance below which a point counts as known: what rounding
 # makes of it. It must be below the noise of smooth data without any, which is found to be 5e-10.
@@ -117,8 +117,7 @@ class Conditioned:
         Without gradients, in NumPy: see `numpy_kernels`.
         """
         few = self.roughly()
-        V = numpy_kernels.Scaling(few.particles.hyper).values(Xq.detach().numpy())
-        K = few.kernel(few.V, torch.from_numpy(V)).numpy()  # b x k x n x q
+        K = few.kernel(few.V, few.scale(Xq.detach())).numpy()  # b x k x n x q
         mean = self.prior.mean.loc + (few.coefficients.numpy()[..., None, :] @ K)[..., 0, :]
         explained = np.square(linalg.lower_times(few.whitener.numpy(), K)).sum(-2)
         square = few.prior_variance.numpy()[..., None] - explained + np.square(mean)
@@ -133,13 +132,9 @@ class Conditioned:
 
     def scale(self, X: Tensor) -> Tensor:
         """Scaled coordinates of X, `b x n x d`, under each particle: `b x k x n x d`."""
+        if not (torch.is_grad_enabled() and X.requires_grad):
+            return torch.from_numpy(Scaling(self.particles.hyper).values(X.detach().numpy()))
         return scaled(self.particles.hyper, X[:, None])
-
-    def log_stretch(self, X: Tensor) -> Tensor:
-        """Log of the slope of scaled coordinates at X, `b x n x d`: `b x k x n x d`."""
-        hyper = self.particles.hyper
-        stretch = -hyper.lengthscale.log()[:, :, None].expand(-1, -1, X.shape[1], -1)
-        return stretch if hyper.warp is None else stretch + log_slope(X[:, None], hyper.warp)
 
     def kernel(self, V1: Tensor, V2: Tensor) -> Tensor:
         """Prior covariance of f, with the mean's, of scaled points: `b x k x n1 x n2`."""
@@ -313,5 +308,5 @@ def condition(
     whitener = linalg.inverse_triangular(root)
     residual = (y - prior.mean.loc)[:, None, :, None]
     coefficients = (whitener.mT @ (whitener @ residual)).squeeze(-1)
-    V = scaled(particles.hyper, X[:, None])
+    V = torch.from_numpy(Scaling(particles.hyper).values(X.numpy()))
     return Conditioned(prior, particles, X, V, X.shape[1], y, coefficients, whitener)

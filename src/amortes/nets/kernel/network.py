@@ -7,9 +7,9 @@ conditioning  exact posterior per particle
 improvement   how much better a query may be than the best point
 numpy_kernels kernels and warps in NumPy, for the hot loops
 representers  representer points, Thompson draws of the optimum among them
-optimum       the posterior given x*, or x* and f*, in closed form
+local_maximum the posterior given that x* is a local maximum
+optimum       the posterior given the optimum x*, or x* and f*, at queries, for all draws at once
 max_value     the posterior given f*
-truncated     truncated moments: the same at queries, for all draws at once
 gains         what draws of the optimum would tell about a query
 
 Nothing depends on the number of observations or dimensions.

@@ -1,66 +1,68 @@
-"""The posterior of f given its optimum: x*, or x* and f*.
+"""The posterior of f given its optimum, x*, or x* and f*: at any queries, for s optima at once.
 
-*Locally.* In every coordinate in which x* is inside the cube, its gradient vanishes, which is
-linear in f: a Gaussian can be conditioned on it exactly. How likely that is, is what the Kac-Rice
-formula says: the density of a local maximum at x* is
+x* is a local maximum (`local_maximum`), and nothing is higher. That is truncated in turn:
 
-    p(grad f(x*) = 0)  E[ |det H|, H negative definite | grad f(x*) = 0 ],
+*Known points.* f(x*) less the maximum of f, as far as that was known before, is not negative, and
+neither is f(x*) - f(m) for any representer point m. One after the other, first for the maximum,
+then for those points where most would be missing, the difference is truncated at zero and the
+Gaussian with the moments of the result is kept (assumed-density filtering). The probabilities of
+the truncations multiply to that of the whole. If f* is known, f(x*) = f* is conditioned on first.
 
-H being the Hessian. We take its diagonal entries for independent of each other, and the others for
-zero, which is exact in one dimension only. In two, with a squared exponential kernel, the density
-was 0.7 to 0.9 of the true one with 1 to 6 observations, 1.1 to 1.3 of it with 15, and 3 times too
-high once, where a maximum was rare (docs/log.md, 2026-11-18). A face of the cube on which x* is
-needs neither factor.
+*Queries.* What an optimum says is linear in the slopes and f at x* and in f at representer points.
+With u the posterior covariances of f(x) with the first and w with the last of these,
 
-*Globally.* Nothing is higher: f(x*) less the maximum of f, as far as that was known before, is not
-negative, and neither is f(x*) - f(m) for any representer point m. One after the other, first for
-the maximum, then for those points where most would be missing, the difference is truncated at zero
-and the Gaussian with the moments of the result is kept (assumed-density filtering). The
-probabilities of the truncations multiply to that of the whole. If f* is known, f(x*) = f* is
-conditioned on first.
+    columns(x) = A u + B w
 
-All is linear in z = (slopes at x*, f(x*), f at representer points). Each observation j is kept as a
-row, its covariance with the values in z, and as the combination c_j of z with
+are r covariances with the observations of `local_maximum.Values`, the shift of the mean, and the
+posterior covariance with f(x*):
 
-    mean(x) = m(x) + sum_j r_j(x) pull_j,    variance(x) = v(x) - sum_j r_j(x)^2,
+    mean(x) = m(x) + column_r,    variance(x) = v(x) - sum_{j < r} column_j^2.
 
-r_j(x) = cov(f(x), z) c_j, so that `truncated` can answer any number of queries.
+f(x) <= f(x*) comes last. With f(x) ~ N(m, v), f(x*) ~ N(m*, v*) and covariance c, the difference
+f(x*) - f(x) has the variance g^2 = v + v* - 2c and the standardised mean z = (m* - m) / g. With the
+hazard λ and the distance δ = λ + z of a normal cut off at z (`distributions.normal`) and
+t = (c - v) / g,
+
+    mean = m + t λ,    variance = v - t^2 λδ.
 
 The evidence says how well a particle explains the optimum: the density of a local maximum at x*
 times the probability that nothing is higher and, if f* is known, the density of f(x*) there. All of
 these are approximations, so that it counts for a little less than it says (`EVIDENCE`).
 
-In NumPy (`numpy_kernels` says why), without gradients.
+In NumPy, for queries with gradients in closed form: a search asks for some ten of them.
 
-Shapes: b datasets, k particles, s optima, m representer points, d dimensions, r observations.
+Shapes: b datasets, k particles, s optima, m representer points, q queries, n observations, d
+dimensions, r observations of slopes and values, c = r + 2 columns, p = n + m + s points.
 
-References: Adler & Taylor, Random Fields and Geometry, 2007, chapter 11 (Kac-Rice); Minka, A family
-of algorithms for approximate Bayesian inference, 2001 (assumed-density filtering); Hernandez-Lobato
-et al., Predictive entropy search, NeurIPS 2014 (both for entropy search).
+References: Minka, A family of algorithms for approximate Bayesian inference, 2001 (assumed-density
+filtering); Hernandez-Lobato et al., Predictive entropy search, NeurIPS 2014 (the same for entropy
+search); Tallis, The moment generating function of the truncated multi-normal distribution, JRSS B
+23(1), 1961.
 """
 
-import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from amortes import linalg
 from amortes.nets.distributions import normal
-from amortes.nets.kernel import numpy_kernels
-from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned
-from amortes.nets.kernel.numpy_kernels import Array
-from amortes.nets.kernel.representers import DENSE, Representers
-from amortes.prior.gp import GPPrior
+from amortes.nets.kernel.conditioning import VARIANCE_FLOOR
+from amortes.nets.kernel.local_maximum import LocalMaximum, Values
+from amortes.nets.kernel.numpy_kernels import (
+    Array,
+    PullBack,
+    Scaling,
+    differentiable,
+    radial_curvature,
+    square_distance,
+    value_and_slopes,
+)
+from amortes.nets.kernel.representers import DENSE
 
-# A coordinate of x* this close to a face counts as on it: its derivative need not vanish.
-BOUNDARY = 1e-6
-# Slack of the zero-gradient observation, relative to the prior variance of the derivative.
-GRADIENT_SLACK = 1e-6
 # Relative to the prior sd, how much higher than x* another point may be: one at x* itself is not.
 TIE = 2e-4
 # The normal distribution function is about the logistic one of so many times the argument.
@@ -71,302 +73,6 @@ ROUNDS = 4
 # Power of the evidence that is used: with it draws give much weight to the particles they are from,
 # in 1 to 16 dimensions (docs/log.md, 2026-11-18).
 EVIDENCE = 0.75
-
-
-@dataclass(frozen=True)
-class Values:
-    """f(x*) and, after it, f at m representer points, given r observations."""
-
-    mean: Array  # b x k x s x (1 + m)
-    with_star: Array  # b x k x s x (1 + m), covariance with f(x*)
-    points: Array  # b x k x m x m, covariance of the points given the data only
-    rows: Array  # b x k x s x r x (1 + m)
-    combinations: Array  # b x k x s x r x (d + 1 + m)
-    pull: Array  # b x k x s x r
-    room: Sequence[Array] = ()  # for more rows, combinations and pulls: to allocate takes time
-
-    def direction(self, a: Array) -> tuple[Array, Array]:
-        """Of f(x*) less the average a of the points, `b x k x s x m`: what an observation is of.
-
-        Its covariance with each of the values, like `mean`, and what is new in it, a combination
-        of z.
-        """
-        rows = self.rows[..., 1:]
-        along = self.rows[..., :1] - rows @ a[..., None]  # b x k x s x r x 1
-        covariance = self.with_star.copy()
-        covariance[..., 0] -= (a * self.with_star[..., 1:]).sum(-1)
-        with_points = a @ self.points + (along.swapaxes(-1, -2) @ rows)[..., 0, :]
-        with_points -= (self.rows[..., :1].swapaxes(-1, -2) @ rows)[..., 0, :]
-        covariance[..., 1:] -= with_points
-        return covariance, self._new(along, a)
-
-    def worse(self, point: NDArray[np.intp]) -> tuple[Array, Array]:
-        """`direction` of f(x*) less f at one of the points, `b x k x s x 1`, in less time."""
-        rows = self.rows[..., 1:]
-        there = np.take_along_axis(rows, point[..., None, :], -1)  # b x k x s x r x 1
-        b, k = (np.arange(size)[:, None] for size in self.points.shape[:2])
-        covariance = self.with_star.copy()
-        covariance[..., 0] -= np.take_along_axis(self.with_star, point + 1, -1)[..., 0]
-        covariance[..., 1:] -= self.points[b[..., None], k, point[..., 0]]
-        covariance[..., 1:] += (there.swapaxes(-1, -2) @ rows)[..., 0, :]
-        unit = np.zeros_like(covariance[..., 1:])
-        np.put_along_axis(unit, point, 1.0, -1)
-        return covariance, self._new(self.rows[..., :1] - there, unit)
-
-    def _new(self, along: Array, a: Array) -> Array:
-        """f(x*) less a's average, less what the observations have of it."""
-        new: Array = -(along.swapaxes(-1, -2) @ self.combinations)[..., 0, :]
-        m = a.shape[-1]
-        new[..., -m - 1] += 1.0
-        new[..., -m:] -= a
-        return new
-
-    def with_room(self, count: int) -> Self:
-        """A copy with room for so many more observations."""
-        known = self.rows, self.combinations, self.pull[..., None]
-        room = [np.empty((*t.shape[:3], t.shape[3] + count, t.shape[4])) for t in known]
-        for new, old in zip(room, known, strict=True):
-            new[..., : old.shape[3], :] = old
-        return dataclasses.replace(self, room=room)._filled(self.pull.shape[-1])
-
-    def _filled(self, count: int) -> Self:
-        """That many rows of the room count."""
-        rows, combinations, pull = (t[..., :count, :] for t in self.room)
-        return dataclasses.replace(
-            self, rows=rows, combinations=combinations, pull=pull[..., 0]
-        )
-
-    def observe(self, direction: tuple[Array, Array], scale: Array, pull: Array) -> Self:
-        """Add a row for a direction, times `scale`; in the room there is, which is used up."""
-        row, combination = (scale[..., None] * t for t in direction)
-        r = self.pull.shape[-1]
-        for room, new in zip(self.room, (row, combination, pull[..., None]), strict=True):
-            room[..., r, :] = new
-        after = self._filled(r + 1)
-        return dataclasses.replace(
-            after,
-            mean=self.mean + row * pull[..., None],
-            with_star=self.with_star - row * row[..., :1],
-        )
-
-    def truncate(self, direction: tuple[Array, Array], z: Array, sd: Array) -> Self:
-        """Keep the moments given that the direction, with mean z sd, is not negative."""
-        hazard, distance, _ = (t.numpy() for t in normal.cut_off(torch.from_numpy(z)))
-        pull = np.sqrt(hazard / distance)
-        return self.observe(direction, np.sqrt(hazard * distance) / sd, pull)
-
-
-@dataclass(frozen=True)
-class LocalMaximum:
-    """The posterior given a zero gradient at each of s places."""
-
-    conditioned: Conditioned
-    representers: Representers
-    V: Array  # b x k x s x d, the places, scaled
-    white: Array  # b x k x s x (d + 1) x n, whitened covariances of slopes and f with the data
-    inside: Array  # b x 1 x s x d: 1 in coordinates in which x* is not on a face, else 0
-    log_flat: Array  # b x k x s, density of the zero gradient
-    curvature: Array  # b x k x s x d, mean of the diagonal of the Hessian at x*
-    curvature_variance: Array  # b x k x s x d
-    curvature_covariance: Array  # b x k x s x d, with f(x*)
-    values: Values
-
-    def log_density(self) -> Array:
-        """Log density of a local maximum at x*, by the Kac-Rice formula: `b x k x s`.
-
-        Diagonal entries of the Hessian are taken for independent of each other, others for zero.
-        """
-        sd = np.sqrt(self.curvature_variance)
-        log_h: Array = normal.log_h(torch.from_numpy(-self.curvature / sd)).numpy()
-        density: Array = self.log_flat + ((np.log(sd) + log_h) * self.inside).sum(-1)
-        return density
-
-    def with_value(self, f: Array) -> tuple[Self, Array]:
-        """Given f(x*) = f, `b x s`, too; and the log density of that, `b x k x s`."""
-        values = self.values.with_room(1)
-        surprise, variance = f[:, None] - values.mean[..., 0], values.with_star[..., 0]
-        sd = np.sqrt(variance)
-        slope = self.curvature_covariance / variance[..., None]
-        left = self.curvature_variance - slope * self.curvature_covariance
-        nothing = np.zeros_like(values.mean[..., 1:])
-        given = dataclasses.replace(
-            self,
-            curvature=self.curvature + slope * surprise[..., None],
-            curvature_variance=np.maximum(left, VARIANCE_FLOOR * self.curvature_variance),
-            values=values.observe(values.direction(nothing), 1.0 / sd, surprise / sd),
-        )
-        return given, -0.5 * np.square(surprise / sd) - normal.LOG_SQRT_2PI - np.log(sd)
-
-    def highest(self, rounds: int) -> tuple[Values, Array]:
-        """Given f(x*) >= the maximum, and >= f at `rounds` points where it is least clear, too.
-
-        Also the log probability of that, `b x k x s`.
-        """
-        values, log_probability = self.values.with_room(1 + rounds), np.zeros_like(self.log_flat)
-        if self.V.shape[-1] > DENSE:
-            values, log_probability = self._above_maximum(values)
-        total = self.conditioned.prior_variance.numpy()[..., None, None]
-        floor, tie = VARIANCE_FLOOR * total, TIE * np.sqrt(total)
-        points = self.representers.moments.variance.numpy()[:, :, None]
-        fresh = np.ones_like(values.mean[..., 1:], dtype=bool)
-        for _ in range(rounds):
-            rows = values.rows[..., 1:]
-            left = np.maximum(points - np.einsum("bksrm,bksrm->bksm", rows, rows), floor)
-            variance = np.maximum(values.with_star[..., :1], 0.0)
-            sd = np.sqrt(np.maximum(left + variance - 2.0 * values.with_star[..., 1:], floor))
-            gap = values.mean[..., :1] - values.mean[..., 1:] + tie
-            missing = sd * np.logaddexp(0.0, -LOGISTIC * gap / sd)  # E[max(-gap, 0)]
-            worst = np.where(fresh, missing, -1.0).argmax(-1)[..., None]
-            np.put_along_axis(fresh, worst, False, -1)
-            gap, sd = (np.take_along_axis(t, worst, -1)[..., 0] for t in (gap, sd))
-            log_probability = log_probability + _log_ndtr(gap / sd)
-            values = values.truncate(values.worse(worst), gap / sd, sd)
-        return values, log_probability
-
-    def _above_maximum(self, values: Values) -> tuple[Values, Array]:
-        """Given f(x*) >= the maximum M, and the log probability of that.
-
-        By Stein's lemma cov(f(x), M) = sum_m P(m is the highest) cov(f(x), f(m)).
-        """
-        found = self.representers
-        share = found.share.numpy()
-        a = np.broadcast_to(share[:, :, None], values.mean[..., 1:].shape)
-        # M is the average by shares plus something independent of it, with a mean of its own.
-        offset = (share * found.moments.mean.numpy()).sum(-1) - found.max_mean.numpy()
-        direction = values.direction(a)
-        mean, variance = (t[..., 0] - (a * t[..., 1:]).sum(-1) for t in (values.mean, direction[0]))
-        sd = np.sqrt(np.maximum(variance + found.max_unexplained.numpy()[..., None], TINY))
-        z = (mean + offset[..., None]) / sd
-        return values.truncate(direction, z, sd), _log_ndtr(z)
-
-
-def _log_ndtr(z: Array) -> Array:
-    log_chance: Array = normal.log_ndtr(torch.from_numpy(z)).numpy()
-    return log_chance
-
-
-@torch.no_grad()
-def local_maximum(conditioned: Conditioned, found: Representers, x: Tensor) -> LocalMaximum:
-    """The posterior given a zero gradient at x, `b x s x d`, in coordinates inside the cube."""
-    kernel, signal = conditioned.prior.kernel, conditioned.signal.numpy()[..., 0]  # b x k x 1
-    V = conditioned.scale(x).numpy()
-    s, d = x.shape[1:]
-    at_data = _AtData.of(conditioned, found, V)
-    means, explained, points = at_data.means, at_data.products, at_data.points
-    inside = ((x > BOUNDARY) & (x < 1.0 - BOUNDARY))[:, None].double().numpy()
-    total = conditioned.prior_variance.numpy()[..., None]  # b x k x 1
-    star_mean = conditioned.prior.mean.loc + means[..., d]
-    star_variance = np.maximum(total - explained[..., d, d], VARIANCE_FLOOR * total)
-    rough = _roughness(conditioned)[..., 0]
-    _, slope_at_0, _ = numpy_kernels.value_and_slopes(kernel, np.zeros_like(signal), rough)
-    curve_at_0 = numpy_kernels.radial_curvature(kernel, np.zeros_like(signal), rough)
-    slope_prior, curve_prior = signal * slope_at_0, 3.0 * signal * curve_at_0  # b x k x 1
-    eye = np.eye(d)
-    S = (1.0 + GRADIENT_SLACK) * slope_prior[..., None, None] * eye - explained[..., :d, :d]
-
-    # Coordinates on a face drop out: identity block, no covariance, no residual.
-    S = S * inside[..., :, None] * inside[..., None, :] + (1.0 - inside)[..., None] * eye
-    L = linalg.cholesky(torch.from_numpy(S)).numpy()
-    W = np.linalg.inv(L) * inside[..., None, :]
-    pull = -(W @ means[..., :d, None])[..., 0]
-
-    # Covariances of f at x* and at the points with slopes (k(x*, grad x*) = 0) and f at x*.
-    raw = np.concatenate([-explained[..., d : d + 1, :d].swapaxes(-1, -2), points[..., :d, :]], -1)
-    rows = W @ raw  # b x k x s x d x (1 + m)
-    at_points = found.moments.mean.numpy()[:, :, None]
-    at_points = np.broadcast_to(at_points, (*rows.shape[:3], at_points.shape[-1]))
-    variance = star_variance - np.square(rows[..., 0]).sum(-1)
-    variance = np.maximum(variance, VARIANCE_FLOOR * total)
-    with_points = points[..., d, :] - (rows[..., None, :, 0] @ rows[..., 1:])[..., 0, :]
-    combinations = np.zeros((*W.shape[:-1], d + rows.shape[-1]))
-    combinations[..., :d] = W
-    values = Values(
-        mean=np.concatenate([star_mean[..., None], at_points], axis=-1)
-        + (pull[..., None, :] @ rows)[..., 0, :],
-        with_star=np.concatenate([variance[..., None], with_points], axis=-1),
-        points=found.covariance.numpy(),
-        rows=rows,
-        combinations=combinations,
-        pull=pull,
-    )
-
-    # A density in the coordinates of the cube: that of scaled ones times the volume they take.
-    log_flat = (-0.5 * np.square(pull) - normal.LOG_SQRT_2PI).sum(-1)
-    log_flat -= np.log(np.diagonal(L, axis1=-2, axis2=-1)).sum(-1)
-    log_flat += (conditioned.log_stretch(x).numpy() * inside).sum(-1)
-    curve_rows = -explained[..., d + 1 :, :d] @ W.swapaxes(-1, -2)  # b x k x s x d x d
-    curve_prior = curve_prior[..., None]
-    curve_variance = curve_prior - at_data.squares - np.square(curve_rows).sum(-1)
-    with_star = -slope_prior[..., None] - explained[..., d + 1 :, d]
-    return LocalMaximum(
-        conditioned=conditioned,
-        representers=found,
-        V=V,
-        white=at_data.white,
-        inside=inside,
-        log_flat=log_flat,
-        curvature=means[..., d + 1 :] + (curve_rows @ pull[..., None])[..., 0],
-        curvature_variance=np.maximum(curve_variance, VARIANCE_FLOOR * curve_prior),
-        curvature_covariance=with_star - (curve_rows @ rows[..., :1])[..., 0],
-        values=values,
-    )
-
-
-class _AtData(NamedTuple):
-    """Of first derivatives at x* by each scaled coordinate, of f, and of second derivatives.
-
-    In this order, 2 d + 1 in all; what there is of first derivatives and f only, is `... (d + 1)`.
-    """
-
-    white: Array  # b x k x s x (d + 1) x n, whitened covariances with the data
-    means: Array  # b x k x s x (2 d + 1), without that of the prior
-    products: Array  # b x k x s x (2 d + 1) x (d + 1), of whitened covariances
-    squares: Array  # b x k x s x d, of second derivatives
-    points: Array  # b x k x s x (d + 1) x m, posterior covariances with the points
-
-    @classmethod
-    def of(cls, conditioned: Conditioned, found: Representers, V: Array) -> Self:
-        """At scaled places V, `b x k x s x d`, a particle at a time: that fits the cache."""
-        places = torch.cat([conditioned.V, found.moments.V], dim=2).numpy()
-        whitener, coefficients = conditioned.whitener.numpy(), conditioned.coefficients.numpy()
-        signal, rough = conditioned.signal.numpy(), _roughness(conditioned)
-        (b, k, s, d), n, m = V.shape, whitener.shape[-1], found.share.shape[-1]
-        white, points = np.empty((b, k, s, d + 1, n)), np.empty((b, k, s, d + 1, m))
-        means, squares = np.empty((b, k, s, 2 * d + 1)), np.empty((b, k, s, d))
-        products = np.empty((b, k, s, 2 * d + 1, d + 1))
-        for i in np.ndindex(b, k):
-            kernels = _derivatives(conditioned.prior, places[i], V[i], signal[i], rough[i])
-            means[i] = kernels[..., :n] @ coefficients[i]
-            flat = linalg.times_upper(kernels.reshape(-1, n + m)[:, :n], whitener[i])
-            whitened = flat.reshape(s, 2 * d + 1, n)
-            white[i] = whitened[:, : d + 1]
-            products[i] = whitened @ white[i].swapaxes(-1, -2)
-            squares[i] = np.square(whitened[:, d + 1 :]).sum(-1)
-            points[i] = kernels[:, : d + 1, n:] - white[i] @ found.moments.whitened[i].numpy()
-        return cls(white, means, products, squares, points)
-
-
-def _derivatives(prior: GPPrior, X: Array, V: Array, signal: Array, rough: Array) -> Array:
-    """Prior covariances with f at scaled points X, `n x d`, of what `_AtData` has at V, `s x d`."""
-    d = V.shape[-1]
-    r2 = numpy_kernels.square_distance(V, X)  # s x n
-    value, slope, _ = numpy_kernels.value_and_slopes(prior.kernel, r2, rough)
-    curvature = (signal * numpy_kernels.radial_curvature(prior.kernel, r2, rough))[:, None]
-    slope = (signal * slope)[:, None]
-    away = X.T - V[..., None]  # s x d x n
-    kernels = np.empty((len(V), 2 * d + 1, len(X)))
-    np.multiply(slope, away, out=kernels[:, :d])
-    kernels[:, d] = signal * value + prior.mean.scale**2
-    away *= away
-    away *= curvature
-    np.subtract(away, slope, out=kernels[:, d + 1 :])
-    return kernels
-
-
-def _roughness(conditioned: Conditioned) -> Array:
-    """That of a mixed kernel: `b x k x 1 x 1`."""
-    rough = conditioned.roughness
-    return np.zeros_like(conditioned.signal.numpy()) if rough is None else rough.numpy()
 
 
 @dataclass(frozen=True)
@@ -383,6 +89,203 @@ class GivenOptimum:
         log_value = np.zeros_like(local.log_flat)
         if f is not None:
             local, log_value = local.with_value(f.detach().numpy())
-        values, log_highest = local.highest(ROUNDS)
+        values, log_highest = highest(local, ROUNDS)
         evidence = log_value + local.log_density() + log_highest
         return cls(local, values, torch.from_numpy(EVIDENCE * evidence))
+
+
+def highest(local: LocalMaximum, rounds: int) -> tuple[Values, Array]:
+    """Given f(x*) >= the maximum, and >= f at `rounds` points where it is least clear, too.
+
+    Also the log probability of that, `b x k x s`.
+    """
+    values, log_probability = local.values.with_room(1 + rounds), np.zeros_like(local.log_flat)
+    if local.V.shape[-1] > DENSE:
+        values, log_probability = _above_maximum(local, values)
+    total = local.conditioned.prior_variance.numpy()[..., None, None]
+    floor, tie = VARIANCE_FLOOR * total, TIE * np.sqrt(total)
+    points = local.representers.moments.variance.numpy()[:, :, None]
+    fresh = np.ones_like(values.mean[..., 1:], dtype=bool)
+    for _ in range(rounds):
+        rows = values.rows[..., 1:]
+        left = np.maximum(points - np.einsum("bksrm,bksrm->bksm", rows, rows), floor)
+        variance = np.maximum(values.with_star[..., :1], 0.0)
+        sd = np.sqrt(np.maximum(left + variance - 2.0 * values.with_star[..., 1:], floor))
+        gap = values.mean[..., :1] - values.mean[..., 1:] + tie
+        missing = sd * np.logaddexp(0.0, -LOGISTIC * gap / sd)  # E[max(-gap, 0)]
+        worst = np.where(fresh, missing, -1.0).argmax(-1)[..., None]
+        np.put_along_axis(fresh, worst, False, -1)
+        gap, sd = (np.take_along_axis(t, worst, -1)[..., 0] for t in (gap, sd))
+        log_probability = log_probability + _log_ndtr(gap / sd)
+        values = values.truncate(values.worse(worst), gap / sd, sd)
+    return values, log_probability
+
+
+def _above_maximum(local: LocalMaximum, values: Values) -> tuple[Values, Array]:
+    """Given f(x*) >= the maximum M, and the log probability of that.
+
+    By Stein's lemma cov(f(x), M) = sum_m P(m is the highest) cov(f(x), f(m)).
+    """
+    found = local.representers
+    share = found.share.numpy()
+    a = np.broadcast_to(share[:, :, None], values.mean[..., 1:].shape)
+    # M is the average by shares plus something independent of it, with a mean of its own.
+    offset = (share * found.moments.mean.numpy()).sum(-1) - found.max_mean.numpy()
+    direction = values.direction(a)
+    mean, variance = (t[..., 0] - (a * t[..., 1:]).sum(-1) for t in (values.mean, direction[0]))
+    sd = np.sqrt(np.maximum(variance + found.max_unexplained.numpy()[..., None], TINY))
+    z = (mean + offset[..., None]) / sd
+    return values.truncate(direction, z, sd), _log_ndtr(z)
+
+
+def _log_ndtr(z: Array) -> Array:
+    log_chance: Array = normal.log_ndtr(torch.from_numpy(z)).numpy()
+    return log_chance
+
+
+class TruncatedMoments:
+    """Given each of s optima; everything that all queries share."""
+
+    def __init__(self, given: GivenOptimum) -> None:
+        local, values = given.local, given.values
+        conditioned, points = local.conditioned, local.representers.moments
+        self.prior, hyper = conditioned.prior, conditioned.particles.hyper
+        self.scaling = Scaling(hyper)
+        self.signal = conditioned.signal.numpy()  # b x k x 1 x 1
+        rough = conditioned.roughness
+        self.roughness = 0.0 if rough is None else rough.numpy()
+        self.prior_variance = conditioned.prior_variance.numpy()[..., None]  # b x k x 1
+        self.whitener = conditioned.whitener.numpy()  # b x k x n x n
+        self.coefficients = conditioned.coefficients.numpy()[..., None]  # b x k x n x 1
+        self.star_V = local.V  # b x k x s x d
+        self.places = np.concatenate([conditioned.V.numpy(), points.V.numpy(), local.V], axis=2)
+        self.whitened = points.whitened.numpy()  # b x k x n x m
+        self.white = local.white  # b x k x s x (d + 1) x n
+        self.star_mean = values.mean[..., :1]  # b x k x s x 1
+        self.star_variance = np.maximum(values.with_star[..., :1], 0.0)
+        combined, d = values.combinations, local.V.shape[-1]
+        shift = values.pull[..., None, :] @ combined
+        with_star = -values.rows[..., 0][..., None, :] @ combined
+        with_star[..., d] += 1.0
+        columns = np.concatenate([combined, shift, with_star], axis=-2)
+        self.A = columns[..., : d + 1].copy()  # b x k x s x c x (d + 1)
+        self.B = columns[..., d + 1 :].copy()  # b x k x s x c x m
+
+    def posterior(self, Xq: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Means and variances of f at Xq, `b x q x d`.
+
+        Before, `b x k x q`, and given each optimum and f(x) <= f(x*), `b x k x q x s`.
+        """
+        mean, variance, m, v = differentiable(self.forward, Xq)
+        return mean, variance, m.mT, v.mT
+
+    def forward(self, X: Array) -> tuple[tuple[Array, ...], PullBack]:
+        """The same with queries last, `b x k x s x q`, and derivatives."""
+        (mean, variance, m, v, with_star), pull_back_moments = self.moments(X)
+        floor = VARIANCE_FLOOR * self.prior_variance[..., None]
+        truncated, pull_back_truncated = truncate(
+            m, v, with_star, self.star_mean, self.star_variance, floor
+        )
+
+        def pull_back(by_mean: Array, by_variance: Array, by_m: Array, by_v: Array) -> Array:
+            return pull_back_moments(by_mean, by_variance, *pull_back_truncated(by_m, by_v))
+
+        return (mean, variance, *truncated), pull_back
+
+    def moments(self, X: Array) -> tuple[tuple[Array, ...], PullBack]:
+        """The same without the last truncation, and the covariance with f(x*)."""
+        (b, k, s, c, _), n, m = self.A.shape, self.whitener.shape[-1], self.whitened.shape[-1]
+        q, d = X.shape[1:]
+        V, stretch = self.scaling.values_and_slopes(X)
+        r2 = square_distance(self.places, V)
+        value, slope, _ = value_and_slopes(self.prior.kernel, r2, self.roughness)
+        slope = self.signal * slope  # b x k x p x q
+        K = self.signal * value
+        K += self.prior.mean.scale**2
+        whitened = linalg.lower_times(self.whitener, K[..., :n, :])  # b x k x n x q
+        mean = (self.coefficients.swapaxes(-1, -2) @ K[..., :n, :])[..., 0, :] + self.prior.mean.loc
+        known = self.prior_variance - np.square(whitened).sum(-2)
+        # Posterior covariances with slopes and f at x*, and with f at representer points.
+        u = (self.white.reshape(b, k, -1, n) @ whitened).reshape(b, k, s, d + 1, q)
+        np.negative(u, out=u)
+        away = V.swapaxes(-1, -2)[:, :, None] - self.star_V[..., None]  # b x k x s x d x q
+        star_slope = slope[..., n + m :, None, :]
+        u[..., :d, :] += star_slope * away
+        u[..., d, :] += K[..., n + m :, :]
+        w = K[..., n : n + m, :] - self.whitened.swapaxes(-1, -2) @ whitened
+        B = self.B.reshape(b, k, s * c, m)
+        columns = self.A @ u  # b x k x s x c x q
+        columns += (B @ w).reshape(columns.shape)
+        rows, shift, with_star = columns[..., :-2, :], columns[..., -2, :], columns[..., -1, :]
+        floor = VARIANCE_FLOOR * self.prior_variance
+        variance = np.maximum(known, floor)
+        left = variance[:, :, None] - np.einsum("bkscq,bkscq->bksq", rows, rows)
+        results = (
+            mean,
+            variance,
+            mean[:, :, None] + shift,
+            np.maximum(left, floor[..., None]),
+            with_star,
+        )
+
+        def pull_back(
+            by_mean: Array, by_variance: Array, by_shift: Array, by_left: Array, by_star: Array
+        ) -> Array:
+            by_left = by_left * (left >= floor[..., None])
+            by_mean = by_mean + by_shift.sum(2)
+            by_variance = (by_variance + by_left.sum(2)) * (known >= floor)
+            by_columns = columns * (-2.0 * by_left)[..., None, :]
+            by_columns[..., -2, :], by_columns[..., -1, :] = by_shift, by_star
+            by_u = self.A.swapaxes(-1, -2) @ by_columns
+            by_w = B.swapaxes(-1, -2) @ by_columns.reshape(b, k, s * c, q)
+            by_white = self.white.reshape(b, k, -1, n).swapaxes(-1, -2) @ by_u.reshape(b, k, -1, q)
+            by_white += self.whitened @ by_w
+            by_white += 2.0 * by_variance[..., None, :] * whitened
+            by_data = self.coefficients * by_mean[..., None, :]
+            by_data -= self.whitener.swapaxes(-1, -2) @ by_white
+            # Through values of the kernel and, at x*, through its radial slope.
+            pull = np.concatenate([by_data, by_w, by_u[..., d, :]], axis=-2)
+            pull *= slope
+            curvature = radial_curvature(self.prior.kernel, r2[..., n + m :, :], self.roughness)
+            curvature *= self.signal
+            along = np.einsum("bksdq,bksdq->bksq", by_u[..., :d, :], away)
+            pull[..., n + m :, :] += curvature * along
+            by_V = pull.swapaxes(-1, -2) @ self.places - pull.sum(-2)[..., None] * V
+            by_V += np.einsum("bksdq,bksq->bkqd", by_u[..., :d, :], slope[..., n + m :, :])
+            by_X: Array = (by_V * stretch).sum(1)
+            return by_X
+
+        return results, pull_back
+
+
+def truncate(
+    m: Array, v: Array, c: Array, star_mean: Array, star_variance: Array, floor: Array
+) -> tuple[tuple[Array, Array], Callable[[Array, Array], tuple[Array, Array, Array]]]:
+    """Mean and variance of f(x) given f(x) <= f(x*), for m, v, c of one shape; others broadcast.
+
+    Also how their derivatives become those by m, v and c. Neither g^2 nor the variance is less than
+    `floor`.
+    """
+    square = v + star_variance
+    square -= 2.0 * c
+    gap = np.sqrt(np.maximum(square, floor))
+    z = (star_mean - m) / gap
+    hazard, distance, width = (t.numpy() for t in normal.cut_off(torch.from_numpy(z)))
+    slope = (c - v) / gap
+    lost = hazard * distance
+    left = v - np.square(slope) * lost
+
+    def pull_back(by_mean: Array, by_variance: Array) -> tuple[Array, Array, Array]:
+        by_variance = by_variance * (left >= floor)
+        twice = by_variance * slope
+        by_slope = by_mean * hazard - 2.0 * twice * lost
+        # dλ/dz = -λδ and d(λδ)/dz = λ (w - δ^2), with the width w of the normal that is left.
+        bend = hazard * (width - np.square(distance))
+        by_z = slope * (by_mean * lost + twice * bend)
+        np.negative(by_z, out=by_z)
+        by_slope /= gap  # now by c - v
+        by_square = (by_z * z / gap + by_slope * slope) / gap
+        by_square *= -0.5 * (square >= floor)
+        return by_mean - by_z / gap, by_variance + by_square - by_slope, by_slope - 2.0 * by_square
+
+    return (m + slope * hazard, np.maximum(left, floor)), pull_back

@@ -210,7 +210,9 @@ class ThompsonPaths:
         conditioned, n = self.conditioned, self.coefficients.shape[-1]
         k_known, k_own = self._kernel(V, self.V), self._kernel(V, V)
         whitened = self._times(k_known[..., :n], conditioned.whitener.numpy().swapaxes(-1, -2))
-        mean = conditioned.prior.mean.loc + (k_known[..., :n] @ self.coefficients[..., None])[..., 0]
+        mean = (
+            conditioned.prior.mean.loc + (k_known[..., :n] @ self.coefficients[..., None])[..., 0]
+        )
         left = k_known[..., n:] - self._times(whitened, self.at.whitened.numpy())
         along = self._times(left, self.inverse.swapaxes(-1, -2))  # b x s x p x m
         k_own -= whitened @ whitened.swapaxes(-1, -2) + along @ along.swapaxes(-1, -2)
@@ -222,16 +224,16 @@ class ThompsonPaths:
     def climb(self, u: Tensor, more: "Continued | None" = None) -> tuple[Tensor, Tensor]:
         """Newton steps from u, `b x s x d` in warped coordinates, on the interpolated draws."""
         conditioned, hyper, z = self.conditioned, self.hyper, self.normals[:, :, None]
-        weights, centres = [], self.V
-        by_data = 0.0
+        centres, new = self.V, np.zeros_like(self.coefficients[:, :, None])
+        weights = []
         if more is not None:
             last = np.linalg.solve(more.own.swapaxes(-1, -2), more.normals[..., None])
             last = last.swapaxes(-1, -2)  # b x s x 1 x p
-            z, by_data = z - last @ more.along, last @ more.whitened
+            z, new = z - last @ more.along, last @ more.whitened
             weights, centres = [last], np.concatenate([centres, more.V], axis=2)
         beta = self._times(z, self.inverse)  # b x s x 1 x m
-        by_data = by_data + self._times(beta, self.at.whitened.numpy().swapaxes(-1, -2))
-        by_data = self._times(by_data, conditioned.whitener.numpy())
+        new = new + self._times(beta, self.at.whitened.numpy().swapaxes(-1, -2))
+        by_data = self._times(new, conditioned.whitener.numpy())
         weights = [self.coefficients[:, :, None] - by_data, beta, *weights]
         w = np.concatenate(weights, axis=-1)[:, :, 0]  # b x s x c
         prior, kernel = conditioned.prior, conditioned.prior.kernel
