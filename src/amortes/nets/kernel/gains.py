@@ -111,25 +111,28 @@ class Gains:
 
         return entropy[:, -1:] - entropy[:, :-1], pull_back
 
-    @torch.inference_mode(False)  # kept for calls that need gradients
-    @torch.no_grad()
     def given(self, name: str) -> tuple[TruncatedMoments | GivenMaximum, Array]:
         """The posterior given what that gain is about, and the particles' weights.
 
         These are given each draw and, last, without any: `b x k x (s + 1) x 1`.
         """
         if name not in self._given:
-            f, before = self.draws.optima.f, self.conditioned.particles.log_weights[..., None]
-            found: TruncatedMoments | GivenMaximum
-            if name == "mes":
-                found = GivenMaximum.of(self.conditioned, self.draws, f, places=1)
-                evidence = found.log_evidence.squeeze(-1)
-            else:
-                optimum = GivenOptimum.of(self._local, f if name == "jes" else None)
-                found, evidence = TruncatedMoments(optimum), optimum.log_evidence
-            weights = torch.cat([balanced(before, evidence), before], dim=-1)
-            self._given[name] = found, weights.exp()[..., None].numpy()
+            self._given[name] = self._condition(name)
         return self._given[name]
+
+    @torch.inference_mode(False)  # kept for calls that need gradients
+    @torch.no_grad()
+    def _condition(self, name: str) -> tuple[TruncatedMoments | GivenMaximum, Array]:
+        f, before = self.draws.optima.f, self.conditioned.particles.log_weights[..., None]
+        found: TruncatedMoments | GivenMaximum
+        if name == "mes":
+            found = GivenMaximum.of(self.conditioned, self.draws, f, places=1)
+            evidence = found.log_evidence.squeeze(-1)
+        else:
+            optimum = GivenOptimum.of(self._local, f if name == "jes" else None)
+            found, evidence = TruncatedMoments(optimum), optimum.log_evidence
+        weights = torch.cat([balanced(before, evidence), before], dim=-1)
+        return found, weights.exp()[..., None].numpy()
 
     @cached_property
     def _local(self) -> LocalMaximum:

@@ -169,7 +169,8 @@ class TruncatedMoments:
         with_star[..., d] += 1.0
         columns = np.concatenate([combined, shift, with_star], axis=-2)
         self.A = columns[..., : d + 1].copy()  # b x k x s x c x (d + 1)
-        self.B = columns[..., d + 1 :].copy()  # b x k x s x c x m
+        # Observations of slopes, the first d, are of slopes only.
+        self.B = columns[..., d:, d + 1 :].reshape(*columns.shape[:2], -1, self.whitened.shape[-1])
 
     def posterior(self, Xq: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Means and variances of f at Xq, `b x q x d`.
@@ -194,7 +195,7 @@ class TruncatedMoments:
 
     def moments(self, X: Array) -> tuple[tuple[Array, ...], PullBack]:
         """The same without the last truncation, and the covariance with f(x*)."""
-        (b, k, s, c, _), n, m = self.A.shape, self.whitener.shape[-1], self.whitened.shape[-1]
+        (b, k, s, _, _), (n, m) = self.A.shape, self.whitened.shape[-2:]
         q, d = X.shape[1:]
         V, stretch = self.scaling.values_and_slopes(X)
         r2 = square_distance(self.places, V)
@@ -213,9 +214,8 @@ class TruncatedMoments:
         u[..., :d, :] += star_slope * away
         u[..., d, :] += K[..., n + m :, :]
         w = K[..., n : n + m, :] - self.whitened.swapaxes(-1, -2) @ whitened
-        B = self.B.reshape(b, k, s * c, m)
         columns = self.A @ u  # b x k x s x c x q
-        columns += (B @ w).reshape(columns.shape)
+        columns[..., d:, :] += (self.B @ w).reshape(b, k, s, -1, q)
         rows, shift, with_star = columns[..., :-2, :], columns[..., -2, :], columns[..., -1, :]
         floor = VARIANCE_FLOOR * self.prior_variance
         variance = np.maximum(known, floor)
@@ -237,7 +237,7 @@ class TruncatedMoments:
             by_columns = columns * (-2.0 * by_left)[..., None, :]
             by_columns[..., -2, :], by_columns[..., -1, :] = by_shift, by_star
             by_u = self.A.swapaxes(-1, -2) @ by_columns
-            by_w = B.swapaxes(-1, -2) @ by_columns.reshape(b, k, s * c, q)
+            by_w = self.B.swapaxes(-1, -2) @ by_columns[..., d:, :].reshape(b, k, -1, q)
             by_white = self.white.reshape(b, k, -1, n).swapaxes(-1, -2) @ by_u.reshape(b, k, -1, q)
             by_white += self.whitened @ by_w
             by_white += 2.0 * by_variance[..., None, :] * whitened
