@@ -33,7 +33,7 @@ from torch import Tensor
 from amortes import linalg
 from amortes.nets.kernel import numpy_kernels
 from amortes.nets.kernel.hyper_posterior import observed_covariance
-from amortes.nets.kernel.numpy_kernels import Scaling
+from amortes.nets.kernel.numpy_kernels import QUIET, Scaling
 from amortes.nets.kernel.particles import Particles, thin
 from amortes.prior.gp import GPPrior
 from amortes.prior.kernels import correlation, scaled, square_distance
@@ -144,6 +144,7 @@ class Conditioned:
         signal = self.signal * correlation(self.prior.kernel, r2, self.roughness)
         return signal + self.prior.mean.scale**2
 
+    @QUIET
     def _known_kernel(self, V1: Tensor, V2: Tensor) -> Tensor:
         """The same in NumPy, without gradients."""
         rough = 0.0 if self.roughness is None else self.roughness.numpy()

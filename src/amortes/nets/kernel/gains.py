@@ -39,7 +39,7 @@ from amortes.nets.base import Hint
 from amortes.nets.kernel.conditioning import Conditioned
 from amortes.nets.kernel.local_maximum import LocalMaximum, local_maximum
 from amortes.nets.kernel.max_value import GivenMaximum
-from amortes.nets.kernel.numpy_kernels import Array, PullBack, differentiable
+from amortes.nets.kernel.numpy_kernels import QUIET, Array, PullBack, differentiable
 from amortes.nets.kernel.optimum import GivenOptimum, TruncatedMoments
 from amortes.nets.kernel.representers import ThompsonDraws
 
@@ -70,6 +70,7 @@ class Gains:
         (gains,) = differentiable(lambda X: self.forward(name, X, gradient=gradient), Xq)
         return gains.mT
 
+    @QUIET
     def mean_with_gradient(self, name: str, Xq: Tensor) -> tuple[Tensor, Tensor]:
         """The mean over draws and its gradient by Xq, `b x q` and `b x q x d`, without a graph."""
         (gains,), pull_back = self.forward(name, Xq.numpy(), gradient=True)
@@ -93,7 +94,6 @@ class Gains:
 
         return (np.concatenate(values, axis=-1),), pull_back
 
-    @np.errstate(all="ignore")
     def _some(self, name: str, X: Array, *, gradient: bool) -> tuple[Array, PullBack]:
         """`forward` at queries whose temporaries fit the cache."""
         given, weights = self.given(name)

@@ -26,10 +26,8 @@ from torch import Tensor
 from amortes import linalg
 from amortes.nets.kernel import numpy_kernels
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned
-from amortes.nets.kernel.numpy_kernels import Array, PullBack, Scaling, differentiable
+from amortes.nets.kernel.numpy_kernels import QUIET, Array, PullBack, Scaling, differentiable
 
-# Exponentials may underflow, whatever a program has made of that by `np.seterr`.
-QUIET = np.errstate(all="ignore")
 # Where formulas of log h change: the first loses digits below, the second a third of them at -1e5.
 TAIL, FAR_TAIL = -1.0, -1e3
 
@@ -70,7 +68,6 @@ class Improvement:
         (value,), pull_back = self.log_expectation(Xq.numpy())
         return torch.from_numpy(value), torch.from_numpy(pull_back(np.ones_like(value)))
 
-    @QUIET
     def log_expectation(self, X: Array) -> tuple[tuple[Array], PullBack]:
         """`log_expected`, and how derivatives by it become those by X."""
         (mean, variance), pull_back = self.forward(X)
@@ -89,7 +86,6 @@ class Improvement:
 
         return ((top + np.log(total))[:, 0],), pull_back_value
 
-    @QUIET
     def forward(self, X: Array) -> tuple[tuple[Array, Array], PullBack]:
         """Mean and variance, `b x k x q`, and how their derivatives become those by X."""
         V, stretch = self.scaling.values_and_slopes(X)

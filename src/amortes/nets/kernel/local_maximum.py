@@ -41,7 +41,7 @@ from amortes import linalg
 from amortes.nets.distributions import normal
 from amortes.nets.kernel import numpy_kernels
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned
-from amortes.nets.kernel.numpy_kernels import Array
+from amortes.nets.kernel.numpy_kernels import QUIET, Array
 from amortes.nets.kernel.representers import Representers
 from amortes.prior.gp import GPPrior
 
@@ -174,6 +174,7 @@ class LocalMaximum:
         return given, -0.5 * np.square(surprise / sd) - normal.LOG_SQRT_2PI - np.log(sd)
 
 
+@QUIET
 @torch.no_grad()
 def local_maximum(conditioned: Conditioned, found: Representers, x: Tensor) -> LocalMaximum:
     """The posterior given a zero gradient at x, `b x s x d`, in coordinates inside the cube."""

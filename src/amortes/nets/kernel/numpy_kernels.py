@@ -17,6 +17,9 @@ from torch.autograd.function import once_differentiable
 from amortes.prior.gp import Hyperparameters, Kernel
 from amortes.prior.warp import LAST, SOFTNESS
 
+# Exponentials may underflow, whatever a program has made of that by `np.seterr`.
+QUIET = np.errstate(all="ignore")
+
 Array = NDArray[np.float64]
 PullBack = Callable[..., Array]
 """Derivatives by each result of a function -> those by its argument."""
@@ -161,12 +164,13 @@ def differentiable(function: Function, X: Tensor) -> tuple[Tensor, ...]:
 
 class _Differentiable(torch.autograd.Function):
     @staticmethod
+    @QUIET
     def forward(ctx: Any, X: Tensor, function: Function) -> tuple[Tensor, ...]:
         results, ctx.pull_back = function(X.detach().numpy())
         return tuple(torch.from_numpy(result) for result in results)
 
     @staticmethod
     @once_differentiable
+    @QUIET
     def backward(ctx: Any, *by_results: Tensor) -> tuple[Tensor, None]:
-        with np.errstate(all="ignore"):
-            return torch.from_numpy(ctx.pull_back(*(by.numpy() for by in by_results))), None
+        return torch.from_numpy(ctx.pull_back(*(by.numpy() for by in by_results))), None

@@ -53,6 +53,7 @@ from amortes.nets.distributions import normal
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR
 from amortes.nets.kernel.local_maximum import LocalMaximum, Values
 from amortes.nets.kernel.numpy_kernels import (
+    QUIET,
     Array,
     PullBack,
     Scaling,
@@ -84,6 +85,7 @@ class GivenOptimum:
     log_evidence: Tensor  # b x k x s
 
     @classmethod
+    @QUIET
     def of(cls, local: LocalMaximum, f: Tensor | None) -> Self:
         """A local maximum is the global one, and its value f, `b x s`, if that is known."""
         log_value = np.zeros_like(local.log_flat)

@@ -37,7 +37,7 @@ from amortes import linalg
 from amortes.errors import ConfigError, require_least
 from amortes.nets.kernel import numpy_kernels
 from amortes.nets.kernel.conditioning import Conditioned, Moments
-from amortes.nets.kernel.numpy_kernels import Array
+from amortes.nets.kernel.numpy_kernels import QUIET, Array
 from amortes.nets.kernel.particles import normal_points
 from amortes.prior.newton import Optimum, ascend, full_step, starting_points
 from amortes.prior.warp import unwarp, warp
@@ -112,6 +112,7 @@ class ThompsonDraws:
         )
 
 
+@QUIET
 @torch.no_grad()
 def thompson_draws(conditioned: Conditioned, config: RepresenterConfig) -> ThompsonDraws:
     """Representer points, joint draws of f on them, and refined maxima of a few."""
