@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 
@@ -37,3 +38,13 @@ def test_triangular_matrices_are_inverted(n: int) -> None:
     inverse = linalg.inverse_triangular(L)
     assert torch.equal(inverse, inverse.tril())
     torch.testing.assert_close(inverse, torch.linalg.inv(L), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("n", [1, 64, 150])
+def test_products_with_triangular_matrices(n: int) -> None:
+    rng = np.random.default_rng(n)
+    L = np.tril(rng.standard_normal((2, 3, n, n)))
+    B = rng.standard_normal((2, 3, n, 5))
+    np.testing.assert_allclose(linalg.lower_times(L, B), L @ B, atol=1e-12)
+    A = B.swapaxes(-1, -2)
+    np.testing.assert_allclose(linalg.times_upper(A, L), A @ L.swapaxes(-1, -2), atol=1e-12)

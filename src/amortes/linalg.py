@@ -1,13 +1,17 @@
 """Linear algebra that does not give up."""
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from amortes.errors import DataError
 
 JITTERS = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
 SMALL = 64
-"""Rows of triangular matrices up to which halves do not pay."""
+"""Rows of triangular matrices up to which it does not pay to leave out zeros."""
+
+Array = NDArray[np.float64]
 
 
 def cholesky(A: Tensor, scale: Tensor | None = None) -> Tensor:
@@ -54,3 +58,29 @@ def inverse_triangular(L: Tensor) -> Tensor:
     whole[..., :half, :half], whole[..., half:, half:] = first, last
     whole[..., half:, :half] = -(last @ (L[..., half:, :half] @ first))
     return whole
+
+
+def lower_times(L: Array, B: Array) -> Array:
+    """L B for lower triangular L, `... x n x n`, and B, `... x n x m`, by blocks of rows."""
+    n = L.shape[-1]
+    if n <= SMALL:
+        product: Array = L @ B
+        return product
+    product = np.empty_like(B, order="C")
+    for i in range(0, n, SMALL):
+        j = min(n, i + SMALL)
+        np.matmul(L[..., i:j, :j], B[..., :j, :], out=product[..., i:j, :])
+    return product
+
+
+def times_upper(A: Array, L: Array) -> Array:
+    """A L' for lower triangular L, `... x n x n`, and A, `... x m x n`, by blocks of columns."""
+    n, U = L.shape[-1], L.swapaxes(-1, -2)
+    if n <= SMALL:
+        product: Array = A @ U
+        return product
+    product = np.empty(A.shape)
+    for i in range(0, n, SMALL):
+        j = min(n, i + SMALL)
+        np.matmul(A[..., :j], U[..., :j, i:j], out=product[..., i:j])
+    return product

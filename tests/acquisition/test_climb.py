@@ -4,7 +4,7 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from amortes.acquisition import Domain
+from amortes.acquisition import Domain, differentiate, with_gradient
 from amortes.acquisition.climb import KEPT, PATIENCE, _learn, climb
 from amortes.random import generator
 
@@ -178,3 +178,39 @@ def test_starts_that_cannot_reach_the_best_are_given_up() -> None:
     _, f = run(score, Domain.cube(2), starts)
     assert counts[:3] == [KEPT + 5, KEPT + 5, KEPT]  # values, gradients, the first step
     assert float(f.max()) == pytest.approx(1.0, abs=1e-4)
+
+
+POINTS = torch.tensor([[0.5, 0.1], [2.0, 0.7]], dtype=torch.float64)
+
+
+class Parabola:
+    """Its gradient is right, but told in a way that shows who was asked."""
+
+    asked = 0
+
+    def __call__(self, X: Tensor) -> Tensor:
+        return X.square().sum(-1)
+
+    def with_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        self.asked += 1
+        return self(X), 2.0 * X
+
+
+def test_a_score_that_knows_its_gradient_is_asked() -> None:
+    score = Parabola()
+    f, g = with_gradient(score, POINTS)
+    assert score.asked == 1
+    for ours, theirs in zip((f, g), differentiate(score, POINTS), strict=True):
+        assert torch.equal(ours, theirs)
+    assert score.asked == 1
+
+
+def test_other_scores_are_differentiated_even_without_gradients() -> None:
+    with torch.inference_mode():
+        f, g = with_gradient(lambda X: X.prod(-1), POINTS)
+    assert torch.equal(f, POINTS.prod(-1))
+    assert torch.equal(g, POINTS.flip(-1))
+    assert not f.requires_grad
+    f, g = with_gradient(lambda X: X.detach().sum(-1), POINTS)
+    assert torch.equal(f, POINTS.sum(-1))
+    assert torch.equal(g, torch.zeros_like(POINTS))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from amortes.acquisition import SCORES, Fitted
+from amortes.acquisition import SCORES, Fitted, differentiate
 from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint
 from amortes.nets.kernel import KernelConfig, KernelNetwork
@@ -181,6 +181,14 @@ def test_the_network_is_conditioned_once(
     again = Fitted(network, *data(2, 10), Q[:2])
     for name in SCORES:
         assert torch.equal(waiting.score(name, Q), again.score(name, Q))
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_gradients_without_a_graph_are_those_of_autograd(fitted: Fitted, name: str) -> None:
+    found = fitted.score_with_gradient(name, Q)
+    expected = differentiate(lambda X: fitted.score(name, X), Q)
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs)
 
 
 @pytest.mark.parametrize("name", GAINS)

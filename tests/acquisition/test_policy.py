@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from amortes.acquisition.climb import differentiate
 from amortes.acquisition.fitted import Fitted
 from amortes.acquisition.policy import (
     AT_THE_FACE,
@@ -16,7 +17,6 @@ from amortes.acquisition.policy import (
     recommended,
     worth_using,
 )
-from amortes.acquisition.score import differentiate
 from amortes.pretrained import as_network
 from amortes.random import generator
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from amortes.acquisition import Fitted
+from amortes.acquisition import Fitted, differentiate
 from amortes.acquisition.output_warp import fit_warped, milestones
 from amortes.acquisition.policy import LogBelief, worth_using
 from amortes.nets.base import Network
@@ -22,6 +22,7 @@ from amortes.optimiser.space import Config
 from amortes.optimiser.suggest import Suggester, Weighed
 from amortes.optimiser.trials import Ledger, outcome
 from amortes.prior.gp import PRIORS
+from amortes.random import generator
 
 LINE = Space({"x": Float(0, 1)})
 X_AND_VALUES = [(0.0, 0.0), (0.3, 1.0), (0.6, 0.5)]
@@ -425,6 +426,21 @@ def test_weighing() -> None:
     torch.testing.assert_close(Weighed(fitted, "jes", [half])(X).tolist(), [1.0, -4.0])
     torch.testing.assert_close(Weighed(fitted, "logei", [half])(X), X[:, 0] + half(X))
     assert torch.equal(Weighed(fitted, "jes", [])(X), X[:, 0])
+
+
+@pytest.mark.parametrize("name", ["jes", "logei"])
+def test_gradients_of_what_is_weighed(name: str) -> None:
+    class Known:
+        def score(self, name: str, X: Tensor) -> Tensor:
+            return (9.0 * X).sin().sum(-1)  # of either sign
+
+        def score_with_gradient(self, name: str, X: Tensor) -> tuple[Tensor, Tensor]:
+            return differentiate(lambda X: self.score(name, X), X)
+
+    weighed = Weighed(cast(Fitted, Known()), name, [LogBelief(3), lambda X: X.square().sum(-1)])
+    X = torch.rand(20, 2, generator=generator(0), dtype=torch.float64)
+    for ours, expected in zip(weighed.with_gradient(X), differentiate(weighed, X), strict=True):
+        torch.testing.assert_close(ours, expected)
 
 
 def test_networks_that_infer_nothing_are_fitted_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from amortes.acquisition.climb import Score
 from amortes.acquisition.domain import Domain
 from amortes.acquisition.fitted import Fitted
-from amortes.acquisition.score import Score
 from amortes.acquisition.search import SearchConfig, evaluate, maximise
 from amortes.errors import MissingExtraError
 from amortes.nets.base import Network

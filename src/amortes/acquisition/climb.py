@@ -1,4 +1,4 @@
-"""Projected quasi-Newton ascent from many starts at once.
+"""Scores, their gradients, and projected quasi-Newton ascent from many starts at once.
 
     step   x + H g on the free coordinates, brought back into the domain
     BFGS   H <- (I - s y'/s'y) H (I - y s'/s'y) + s s'/s'y,   s = x' - x,  y = g - g'
@@ -21,6 +21,7 @@ Reference: Nocedal & Wright, Numerical Optimization, 2006, chapter 6.
 
 import math
 from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -28,7 +29,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from amortes.acquisition.domain import Domain
-from amortes.acquisition.score import Score, with_gradient
 
 Array = NDArray[np.float64]
 
@@ -39,6 +39,37 @@ HOPE, KEPT = 3.0, 3
 a third fewer points (docs/log.md, 2026-11-17)."""
 SHORTEN, LENGTHEN = 0.25, 4.0
 """Factors of the step after a failure, and after a success along which the gradient grew."""
+
+
+Score = Callable[[Tensor], Tensor]
+"""Points `m x d` -> how good they are, `m`; differentiable by torch where a search climbs it."""
+
+
+@runtime_checkable
+class Differentiated(Protocol):
+    """A score that knows its gradient, in less time than torch takes to differentiate it."""
+
+    def __call__(self, X: Tensor, /) -> Tensor:
+        """Scores of points `m x d`: `m`."""
+
+    def with_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores of points `m x d`, and their gradients: `m` and `m x d`."""
+
+
+def with_gradient(score: Score, X: Tensor) -> tuple[Tensor, Tensor]:
+    """Scores of points `m x d`, and their gradients: `m` and `m x d`, without a graph."""
+    if isinstance(score, Differentiated):
+        return score.with_gradient(X)
+    return differentiate(score, X)
+
+
+def differentiate(score: Score, X: Tensor) -> tuple[Tensor, Tensor]:
+    """The same by automatic differentiation; no gradient counts as one of zero."""
+    with torch.inference_mode(False), torch.enable_grad():
+        X = X.detach().clone().requires_grad_()
+        f = score(X)
+        g = torch.autograd.grad(f.sum(), X)[0] if f.requires_grad else torch.zeros_like(X)
+    return f.detach(), g
 
 
 @np.errstate(all="ignore")

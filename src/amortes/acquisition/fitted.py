@@ -28,7 +28,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from amortes.acquisition.score import differentiate
+from amortes.acquisition.climb import differentiate
 from amortes.acquisition.units import Units, check_values
 from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint, Network
@@ -252,13 +252,17 @@ class Fitted:
 
     def score_with_gradient(self, name: str, Xq: Tensor) -> tuple[Tensor, Tensor]:
         """`score` and its gradient at Xq, `m x d`: `m` and `m x d`, without a graph."""
-        if name == "logei" and self._hint is None:
+        found = None
+        if name in GAINS:
+            self._check_gain(Xq)
+            found = self.network.expected_gain_with_gradient(self.state, Xq[None], name)
+        elif name == "logei" and self._hint is None:
             _check_points(Xq, "Xq", self.d)
             found = self.network.log_expected_improvement_with_gradient(
                 self.state, Xq[None], self.best_points(1)
             )
-            if found is not None:
-                return found[0][0], found[1][0]
+        if found is not None:
+            return found[0][0], found[1][0]
         return differentiate(lambda X: self.score(name, X), Xq)
 
     def _improvement(self, Xq: Tensor, best: float | None) -> Predictive:

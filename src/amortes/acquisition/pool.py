@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from amortes.acquisition.climb import Score
 from amortes.acquisition.domain import check_points, is_among
-from amortes.acquisition.score import Score
 from amortes.acquisition.search import Found, Rough, evaluate, promising
 from amortes.errors import DataError
 from amortes.random import generator

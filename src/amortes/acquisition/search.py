@@ -21,9 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from amortes.acquisition.climb import climb
+from amortes.acquisition.climb import Score, climb
 from amortes.acquisition.domain import CHUNK, Domain, check_points, is_among
-from amortes.acquisition.score import Score
 from amortes.errors import DataError, require_least
 from amortes.random import derive_seeds
 

@@ -109,6 +109,12 @@ class Network(nn.Module, ABC, Generic[State]):
         """The same and its gradient by Xq, `b x q` and `b x q x d`, without a graph."""
         return None
 
+    def expected_gain_with_gradient(
+        self, state: State, Xq: Tensor, name: str
+    ) -> tuple[Tensor, Tensor] | None:
+        """`expected_gain` and its gradient by Xq, `b x q` and `b x q x d`, without a graph."""
+        return None
+
     def correlation(self, state: State, Xq: Tensor, *, noise: bool) -> Tensor | None:
         """Correlations of f (or y, with noise) at the q points of each batch: `b x q x q`.
 

@@ -26,7 +26,6 @@ from amortes.acquisition import (
     Found,
     Score,
     SearchConfig,
-    differentiate,
     maximise,
     maximise_pool,
     with_gradient,
@@ -371,12 +370,17 @@ class Weighed:
 
     def with_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """The same and its gradient: `m` and `m x d`."""
-        if self.name != "logei":
-            return differentiate(self, X)
-        terms = [self.fitted.score_with_gradient(self.name, X)]
-        terms += [with_gradient(weight, X) for weight in self.weights]
-        values, gradients = zip(*terms, strict=True)
-        return sum(values[1:], start=values[0]), sum(gradients[1:], start=gradients[0])
+        gain, slope = self.fitted.score_with_gradient(self.name, X)
+        for weight in self.weights:
+            log_weight, weight_slope = with_gradient(weight, X)
+            if self.name == "logei":
+                gain, slope = gain + log_weight, slope + weight_slope
+            else:
+                sign = torch.where(gain > 0, 1.0, -1.0).to(gain)
+                factor = (sign * log_weight).exp()
+                slope = factor[:, None] * (slope + (sign * gain)[:, None] * weight_slope)
+                gain = factor * gain
+        return gain, slope
 
 
 def check_acquisition(name: str) -> None:

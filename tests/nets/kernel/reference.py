@@ -1,7 +1,7 @@
 """Conditioning on the optimum by the book: one dataset, one particle, one x*.
 
 A squared exponential kernel in plain formulas, derivatives by autograd in the coordinates of the
-cube, the joint Gaussian of everything, written out. What `optimum` and `truncated` compute fast.
+cube, the joint Gaussian of everything, written out. What `optimum` computes fast.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.func import jacfwd
 
 from amortes.nets.kernel.conditioning import Conditioned
-from amortes.nets.kernel.optimum import GRADIENT_SLACK, LOGISTIC, TIE
+from amortes.nets.kernel.local_maximum import GRADIENT_SLACK
+from amortes.nets.kernel.optimum import LOGISTIC, TIE
 from amortes.prior.warp import warp
 
 Function = Callable[[Tensor], Tensor]

@@ -246,30 +246,3 @@ def test_warps_and_roughness_are_those_of_each_particle(warped: TaskBatch) -> No
         (slope,) = torch.autograd.grad(mean.sum(), X)
         (found,) = torch.autograd.grad(at.mean[0, p].sum(), Xq, retain_graph=True)
         assert torch.allclose(found[0], slope, rtol=1e-5, atol=1e-5)
-
-
-def test_derivatives_by_scaled_coordinates_are_those_of_autograd(warped: TaskBatch) -> None:
-    prior = PRIORS["real"]
-    particles = infer_particles(prior, warped.X, warped.y, ParticleConfig(count=1))
-    conditioned = condition(prior, particles, warped.X, warped.y)
-    V1, V2 = conditioned.V, conditioned.scale(warped.Xq).clone().requires_grad_()
-    first, second = conditioned.derivative_kernels(V1, V2.detach())
-    assert torch.equal(conditioned.slope_kernel(V1, V2.detach()), first)
-    for i in range(V1.shape[2]):
-        values = conditioned.kernel(V1[:, :, i : i + 1], V2)
-        (slope,) = torch.autograd.grad(values.sum(), V2, create_graph=True)
-        assert torch.allclose(first[:, :, i], slope, atol=1e-9)
-        for k in range(2):
-            (curve,) = torch.autograd.grad(slope[..., k].sum(), V2, retain_graph=True)
-            assert torch.allclose(second[:, :, i, :, k], curve[..., k], atol=1e-7)
-
-
-def test_the_stretch_is_the_slope_of_scaled_coordinates(warped: TaskBatch) -> None:
-    prior = PRIORS["real"]
-    particles = infer_particles(prior, warped.X, warped.y, ParticleConfig(count=2))
-    conditioned = condition(prior, particles, warped.X, warped.y)
-    X = warped.Xq.clone().requires_grad_()
-    V = conditioned.scale(X)
-    for p in range(V.shape[1]):
-        (slope,) = torch.autograd.grad(V[:, p].sum(), X, retain_graph=True)
-        assert torch.allclose(conditioned.log_stretch(warped.Xq)[:, p], slope.log(), atol=1e-9)

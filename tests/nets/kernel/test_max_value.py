@@ -12,7 +12,7 @@ from amortes.nets.kernel.particles import ParticleConfig
 from amortes.nets.kernel.representers import RepresenterConfig, thompson_draws
 from amortes.prior.gp import PRIORS, Marginal
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
-from tests.nets.kernel.test_optimum import conditioned_on
+from tests.nets.kernel.test_local_maximum import conditioned_on
 
 
 def test_value_only_against_functions_with_that_maximum() -> None:

@@ -3,8 +3,9 @@ import pytest
 import torch
 
 from amortes.nets.kernel import numpy_kernels
+from amortes.nets.kernel.numpy_kernels import Array, PullBack, differentiable
 from amortes.prior import kernels, warp
-from amortes.prior.gp import KERNELS, Kernel
+from amortes.prior.gp import KERNELS, Hyperparameters, Kernel
 from amortes.random import generator
 
 
@@ -19,6 +20,8 @@ def test_kernels_are_those_of_the_prior(kernel: Kernel) -> None:
     value, slope, by_roughness = numpy_kernels.value_and_slopes(kernel, r2.numpy(), rough.numpy())
     np.testing.assert_allclose(value, kernels.correlation(kernel, r2, rough))
     np.testing.assert_allclose(slope, kernels.radial_slope(kernel, r2, rough))
+    curvature = numpy_kernels.radial_curvature(kernel, r2.numpy(), rough.numpy())
+    np.testing.assert_allclose(curvature, kernels.radial_curvature(kernel, r2, rough))
     np.testing.assert_allclose(
         numpy_kernels.correlation(kernel, r2.clone().numpy(), rough.numpy()), value, atol=1e-15
     )
@@ -40,3 +43,27 @@ def test_warps_are_those_of_the_prior() -> None:
     values, slopes = ours.values_and_slopes(X.numpy())
     np.testing.assert_allclose(values, U, atol=1e-14)
     np.testing.assert_allclose(slopes, warp.log_slope(X, parameters).exp(), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("warped", [False, True])
+def test_scaled_coordinates_are_those_of_the_prior(warped: bool) -> None:
+    lengthscale = torch.rand(3, 4, 2, generator=generator(0), dtype=torch.float64) + 0.1
+    parameters = torch.randn(3, 4, 2, 2, generator=generator(1), dtype=torch.float64)
+    one = torch.ones(3, 4, dtype=torch.float64)
+    hyper = Hyperparameters(lengthscale, one, one, one, warp=parameters if warped else None)
+    X = torch.rand(3, 5, 2, generator=generator(2), dtype=torch.float64).requires_grad_()
+    expected = kernels.scaled(hyper, X[:, None])
+    scaling, at = numpy_kernels.Scaling(hyper), X.detach().numpy()
+    np.testing.assert_allclose(scaling.values(at), expected.detach(), atol=1e-12)
+    values, slopes = scaling.values_and_slopes(at)
+    np.testing.assert_allclose(values, expected.detach(), atol=1e-12)
+    (true,) = torch.autograd.grad(expected.sum(), X)
+    np.testing.assert_allclose((np.zeros_like(values) + slopes).sum(1), true)
+
+
+def test_functions_in_numpy_are_differentiable() -> None:
+    def function(X: Array) -> tuple[tuple[Array, ...], PullBack]:
+        return (np.sin(X), X**3), lambda by_sine, by_cube: by_sine * np.cos(X) + by_cube * 3 * X**2
+
+    X = torch.rand(4, 2, generator=generator(0), dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(lambda X: differentiable(function, X), X)

@@ -1,5 +1,6 @@
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -163,36 +164,50 @@ def test_few_draws_of_many_particles_are_independent() -> None:
     assert normals.mean(0).abs().median() < 0.2
 
 
-def some_paths(task: TaskBatch) -> tuple[ThompsonPaths, Tensor]:
-    """A draw for each of four particles on 16 points X, `b x 16 x d`."""
+def some_paths(task: TaskBatch) -> tuple[ThompsonPaths, Tensor, Tensor]:
+    """Two draws for each of four particles on 16 points X, `b x 16 x d`, and factors L."""
     conditioned = conditioned_on(task, PRIORS["real"])
     X = representer_points(conditioned, RepresenterConfig(count=16))
     at = conditioned.moments(X)
     jitter = 1e-6 * conditioned.prior_variance[..., None, None] * torch.eye(16, dtype=X.dtype)
     root = torch.linalg.cholesky(conditioned.covariance(at, at) + jitter)
-    normals = torch.randn(at.mean.shape, generator=generator(0), dtype=torch.float64)
-    return ThompsonPaths(conditioned, at, root, normals), X
+    particle = torch.tensor([0, 0, 1, 1, 2, 2, 3, 3]).expand(3, 8)
+    normals = torch.randn(3, 8, 16, generator=generator(0), dtype=torch.float64)
+    return ThompsonPaths(conditioned, at, root, particle, normals), X, root
 
 
-def test_climbs_end_at_maxima_of_the_interpolated_draws(warped: TaskBatch) -> None:
+@pytest.mark.parametrize("more", [False, True])
+def test_climbs_end_at_maxima_of_the_interpolated_draws(warped: TaskBatch, more: bool) -> None:
     """The interpolation by hand, in the coordinates of the cube: values, zero slopes, no rise."""
-    paths, X = some_paths(warped)
-    conditioned, at = paths.conditioned, paths.at
-    offset = (paths.root @ paths.normals[..., None]).squeeze(-1)
-    beta = torch.cholesky_solve(offset[..., None], paths.root).squeeze(-1)
-    start = X[torch.arange(3)[:, None], paths.values.argmax(-1)]
-    hyper = conditioned.particles.hyper
+    paths, X, root = some_paths(warped)
+    conditioned, hyper = paths.conditioned, paths.hyper
+    rows, particle = torch.arange(3)[:, None], torch.from_numpy(paths.particle)
+    offset = root[rows, particle] @ torch.from_numpy(paths.normals)[..., None]
+    points, values = X, (paths.at.mean[rows, particle] + offset.squeeze(-1))
+    continued = None
+    if more:
+        V = conditioned.scale(warped.Xq)[rows, particle].numpy()
+        normals = torch.randn(3, 8, 9, generator=generator(1), dtype=torch.float64)
+        continued = paths.continued(V, normals.numpy())
+        points = torch.cat([X, warped.Xq], dim=1)
+        values = torch.cat([values, torch.from_numpy(continued.values)], dim=-1)
+    start = points[rows, values.argmax(-1)]
+    at = conditioned.moments(points)
+    jitter = 1e-6 * conditioned.prior_variance[..., None, None]
+    covariance = conditioned.covariance(at, at) + jitter * torch.eye(points.shape[1]).double()
+    above = (values - at.mean[rows, particle])[..., None]
+    beta = torch.linalg.solve(covariance[rows, particle], above).squeeze(-1)
     assert hyper.warp is not None
-    u, f = paths.climb(warp(start[:, :, None], hyper.warp).squeeze(2))
+    u, f = paths.climb(warp(start[:, :, None], hyper.warp).squeeze(2), continued)
     found = unwarp(u[:, :, None], hyper.warp).squeeze(2)
 
     def path(x: Tensor) -> Tensor:
         """Each draw at a point of its own, x `b x s x d`: `b x s`."""
         values = []
         for i in range(x.shape[1]):
-            there = conditioned.moments(x[:, i : i + 1])
-            cross = conditioned.covariance(there, at)[:, i, 0]  # b x m
-            values.append(there.mean[:, i, 0] + (cross * beta[:, i]).sum(-1))
+            there, p = conditioned.moments(x[:, i : i + 1]), int(particle[0, i])
+            cross = conditioned.covariance(there, at)[:, p, 0]  # b x m
+            values.append(there.mean[:, p, 0] + (cross * beta[:, i]).sum(-1))
         return torch.stack(values, dim=1)
 
     x = found.clone().requires_grad_()
@@ -207,16 +222,22 @@ def test_climbs_end_at_maxima_of_the_interpolated_draws(warped: TaskBatch) -> No
 
 def test_draws_are_continued_exactly(warped: TaskBatch) -> None:
     """On all points together they have the mean and covariance of the posterior."""
-    paths, _ = some_paths(warped)
-    conditioned = paths.conditioned
+    paths, _, root = some_paths(warped)
+    conditioned, rows = paths.conditioned, torch.arange(3)[:, None]
+    particle = torch.from_numpy(paths.particle)
     V = conditioned.scale(warped.Xq)
-    more = paths.continued(V, torch.zeros(V.shape[:-1], dtype=torch.float64))
+    more = paths.continued(V[rows, particle].numpy(), np.zeros((3, 8, 9)))
+    along, own = (torch.from_numpy(t) for t in (more.along, more.own))
     everything = conditioned.moments_at(torch.cat([paths.at.V, V], dim=2))
-    covariance = conditioned.covariance(everything, everything)
-    assert torch.allclose(more.root @ more.root.mT, covariance, atol=1e-5)
-    assert torch.allclose(more.at.mean, everything.mean)
-    assert torch.allclose(more.values[..., :16], paths.values)
-    assert more.root.triu(1).abs().max() == 0.0
+    covariance = conditioned.covariance(everything, everything)[rows, particle]
+    with_points = along @ root[rows, particle].mT
+    assert torch.allclose(with_points, covariance[..., 16:, :16], atol=1e-5)
+    left = along @ along.mT + own @ own.mT
+    assert torch.allclose(left, covariance[..., 16:, 16:], atol=1e-5)
+    offset = (along @ torch.from_numpy(paths.normals)[..., None]).squeeze(-1)
+    mean = everything.mean[rows, particle][..., 16:]
+    assert torch.allclose(torch.from_numpy(more.values), mean + offset)
+    assert own.triu(1).abs().max() == 0.0
 
 
 def test_the_likeliest_points(task: TaskBatch) -> None:

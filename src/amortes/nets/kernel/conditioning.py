@@ -33,16 +33,10 @@ from torch import Tensor
 from amortes import linalg
 from amortes.nets.kernel import numpy_kernels
 from amortes.nets.kernel.hyper_posterior import observed_covariance
+from amortes.nets.kernel.numpy_kernels import QUIET, Scaling
 from amortes.nets.kernel.particles import Particles, thin
 from amortes.prior.gp import GPPrior
-from amortes.prior.kernels import (
-    correlation,
-    radial_curvature,
-    radial_slope,
-    scaled,
-    square_distance,
-)
-from amortes.prior.warp import log_slope
+from amortes.prior.kernels import correlation, scaled, square_distance
 
 # Variance of f relative to its prior variance below which a point counts as known: what rounding
 # makes of it. It must be below the noise of smooth data without any, which is found to be 5e-10.
@@ -92,7 +86,10 @@ class Conditioned:
 
     def moments_given(self, k_x: Tensor, V: Tensor) -> Moments:
         """The same, from prior covariances with the observations: `b x k x n x q`."""
-        whitened = self.whitener @ k_x
+        if torch.is_grad_enabled() and k_x.requires_grad:
+            whitened = self.whitener @ k_x
+        else:
+            whitened = torch.from_numpy(linalg.lower_times(self.whitener.numpy(), k_x.numpy()))
         mean = self._mean(k_x)
         total = self.prior_variance[..., None]
         variance = total - whitened.square().sum(-2)
@@ -120,16 +117,9 @@ class Conditioned:
         Without gradients, in NumPy: see `numpy_kernels`.
         """
         few = self.roughly()
-        hyper, U = few.particles.hyper, Xq.detach().numpy()[:, None]
-        if hyper.warp is not None:
-            U = numpy_kernels.Warp(hyper.warp.numpy()).values(numpy_kernels.log_odds(U))
-        r2 = numpy_kernels.square_distance(few.V.numpy(), U / hyper.lengthscale.numpy()[:, :, None])
-        rough = 0.0 if few.roughness is None else few.roughness.numpy()
-        K = numpy_kernels.correlation(self.prior.kernel, r2, rough)
-        K *= few.signal.numpy()
-        K += self.prior.mean.scale**2  # b x k x n x q
+        K = few.kernel(few.V, few.scale(Xq.detach())).numpy()  # b x k x n x q
         mean = self.prior.mean.loc + (few.coefficients.numpy()[..., None, :] @ K)[..., 0, :]
-        explained = np.square(few.whitener.numpy() @ K).sum(-2)
+        explained = np.square(linalg.lower_times(few.whitener.numpy(), K)).sum(-2)
         square = few.prior_variance.numpy()[..., None] - explained + np.square(mean)
         weights = few.weights.numpy()[..., None]
         average = (weights * mean).sum(1)
@@ -142,43 +132,27 @@ class Conditioned:
 
     def scale(self, X: Tensor) -> Tensor:
         """Scaled coordinates of X, `b x n x d`, under each particle: `b x k x n x d`."""
+        if not (torch.is_grad_enabled() and X.requires_grad):
+            return torch.from_numpy(Scaling(self.particles.hyper).values(X.detach().numpy()))
         return scaled(self.particles.hyper, X[:, None])
-
-    def log_stretch(self, X: Tensor) -> Tensor:
-        """Log of the slope of scaled coordinates at X, `b x n x d`: `b x k x n x d`."""
-        hyper = self.particles.hyper
-        stretch = -hyper.lengthscale.log()[:, :, None].expand(-1, -1, X.shape[1], -1)
-        return stretch if hyper.warp is None else stretch + log_slope(X[:, None], hyper.warp)
 
     def kernel(self, V1: Tensor, V2: Tensor) -> Tensor:
         """Prior covariance of f, with the mean's, of scaled points: `b x k x n1 x n2`."""
+        if not (torch.is_grad_enabled() and (V1.requires_grad or V2.requires_grad)):
+            return self._known_kernel(V1, V2)
         r2 = square_distance(V1, V2)
         signal = self.signal * correlation(self.prior.kernel, r2, self.roughness)
         return signal + self.prior.mean.scale**2
 
-    def derivative_kernels(self, V1: Tensor, V2: Tensor) -> tuple[Tensor, Tensor]:
-        """Prior covariances of f at V1, `b x k x n x d`, with derivatives of f at V2.
-
-        With first and second derivatives by each scaled coordinate: two `b x k x n x s x d`,
-        without gradients.
-        """
-        slope, away, r2 = self._slopes(V1, V2)
-        # In place: such large tensors take longer to allocate than to compute.
-        curvature = self.signal * radial_curvature(self.prior.kernel, r2, self.roughness)
-        curve = curvature[..., None] * away
-        curve.mul_(away).sub_(slope)
-        return away.mul_(slope), curve
-
-    def slope_kernel(self, V1: Tensor, V2: Tensor) -> Tensor:
-        """The first of `derivative_kernels`."""
-        slope, away, _ = self._slopes(V1, V2)
-        return slope * away
-
-    def _slopes(self, V1: Tensor, V2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Radial slope `b x k x n x s x 1`, v - v' `b x k x n x s x d`, r^2."""
-        r2 = square_distance(V1, V2)
-        slope = self.signal * radial_slope(self.prior.kernel, r2, self.roughness)
-        return slope[..., None], V1[..., :, None, :] - V2[..., None, :, :], r2
+    @QUIET
+    def _known_kernel(self, V1: Tensor, V2: Tensor) -> Tensor:
+        """The same in NumPy, without gradients."""
+        rough = 0.0 if self.roughness is None else self.roughness.numpy()
+        r2 = numpy_kernels.square_distance(V1.numpy(), V2.numpy())
+        K = numpy_kernels.correlation(self.prior.kernel, r2, rough)
+        K *= self.signal.numpy()
+        K += self.prior.mean.scale**2
+        return torch.from_numpy(K)
 
     @property
     def signal(self) -> Tensor:
@@ -335,5 +309,5 @@ def condition(
     whitener = linalg.inverse_triangular(root)
     residual = (y - prior.mean.loc)[:, None, :, None]
     coefficients = (whitener.mT @ (whitener @ residual)).squeeze(-1)
-    V = scaled(particles.hyper, X[:, None])
+    V = torch.from_numpy(Scaling(particles.hyper).values(X.numpy()))
     return Conditioned(prior, particles, X, V, X.shape[1], y, coefficients, whitener)

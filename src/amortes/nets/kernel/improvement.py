@@ -18,22 +18,16 @@ Shapes: b datasets, k particles, n observations, q queries, d dimensions.
 """
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from amortes import linalg
 from amortes.nets.kernel import numpy_kernels
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned
-from amortes.nets.kernel.numpy_kernels import Array
+from amortes.nets.kernel.numpy_kernels import QUIET, Array, PullBack, Scaling, differentiable
 
-PullBack = Callable[[Array, Array], Array]
-"""Derivatives by mean and variance, `b x k x q` each -> those by the queries, `b x q x d`."""
-# Exponentials may underflow, whatever a program has made of that by `np.seterr`.
-QUIET = np.errstate(all="ignore")
 # Where formulas of log h change: the first loses digits below, the second a third of them at -1e5.
 TAIL, FAR_TAIL = -1.0, -1e3
 
@@ -45,8 +39,7 @@ class Improvement:
         at_x, hyper = conditioned.moments(x[:, None]), conditioned.particles.hyper
         self.kernel, self.mean_variance = conditioned.prior.kernel, conditioned.prior.mean.scale**2
         self.log_weights = conditioned.particles.log_weights.numpy()[..., None]  # b x k x 1
-        self.lengthscale = hyper.lengthscale.numpy()[:, :, None]  # b x k x 1 x d
-        self.warp = None if hyper.warp is None else numpy_kernels.Warp(hyper.warp.numpy())
+        self.scaling = Scaling(hyper)
         rough = conditioned.roughness
         self.roughness = 0.0 if rough is None else rough.numpy()
         self.signal = conditioned.signal.numpy()  # b x k x 1 x 1
@@ -61,23 +54,23 @@ class Improvement:
 
     def moments(self, Xq: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance of f(Xq) - f(x), Xq `b x q x d`: `b x k x q` each."""
-        both: tuple[Tensor, Tensor] = _Moments.apply(Xq, self)  # type: ignore[no-untyped-call]
-        return both
+        mean, variance = differentiable(self.forward, Xq)
+        return mean, variance
 
     def log_expected(self, Xq: Tensor) -> Tensor:
         """log E max(f(Xq) - f(x), 0), Xq `b x q x d`: `b x q`."""
-        value: Tensor = _LogExpected.apply(Xq, self)  # type: ignore[no-untyped-call]
+        (value,) = differentiable(self.log_expectation, Xq)
         return value
 
     @QUIET
     def log_expected_with_gradient(self, Xq: Tensor) -> tuple[Tensor, Tensor]:
         """The same and its gradient by Xq, `b x q x d`, without a graph."""
-        value, pull_back = self.log_expectation(Xq.numpy())
+        (value,), pull_back = self.log_expectation(Xq.numpy())
         return torch.from_numpy(value), torch.from_numpy(pull_back(np.ones_like(value)))
 
-    def log_expectation(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
+    def log_expectation(self, X: Array) -> tuple[tuple[Array], PullBack]:
         """`log_expected`, and how derivatives by it become those by X."""
-        mean, variance, pull_back = self.forward(X)
+        (mean, variance), pull_back = self.forward(X)
         sd = np.sqrt(variance)
         log_h, by_density, by_chance = _log_h(mean / sd)
         terms = self.log_weights + np.log(sd) + log_h  # b x k x q
@@ -91,21 +84,17 @@ class Improvement:
             by_mean, by_variance = by_each * by_chance / sd, by_each * by_density / (2.0 * variance)
             return pull_back(by_mean, by_variance)
 
-        return (top + np.log(total))[:, 0], pull_back_value
+        return ((top + np.log(total))[:, 0],), pull_back_value
 
-    def forward(self, X: Array) -> tuple[Array, Array, PullBack]:
-        """Mean, variance, and how their derivatives become those by X, `b x q x d`."""
-        if self.warp is None:
-            V, stretch = X[:, None] / self.lengthscale, 1.0 / self.lengthscale
-        else:
-            U, slope_of_warp = self.warp.values_and_slopes(X[:, None])
-            V, stretch = U / self.lengthscale, slope_of_warp / self.lengthscale
+    def forward(self, X: Array) -> tuple[tuple[Array, Array], PullBack]:
+        """Mean and variance, `b x k x q`, and how their derivatives become those by X."""
+        V, stretch = self.scaling.values_and_slopes(X)
         r2 = numpy_kernels.square_distance(self.known, V)
         value, slope, _ = numpy_kernels.value_and_slopes(self.kernel, r2, self.roughness)
         K = self.signal * value  # not in place: the slope may be the same array
         K += self.mean_variance  # b x k x (n + 1) x q
         k, k_x = K[..., :-1, :], K[..., -1, :]
-        whitened = self.whitener @ k
+        whitened = linalg.lower_times(self.whitener, k)
         mean = (self.coefficients.swapaxes(-1, -2) @ k)[..., 0, :] + self.offset
         own = np.maximum(self.prior_variance - np.square(whitened).sum(-2), self.floor)
         shared = k_x - (self.whitened.swapaxes(-1, -2) @ whitened)[..., 0, :]
@@ -124,35 +113,7 @@ class Improvement:
             by_X: Array = (by_V * stretch).sum(1)
             return by_X
 
-        return mean, np.maximum(variance, self.floor), pull_back
-
-
-class _Moments(torch.autograd.Function):
-    @staticmethod
-    @QUIET
-    def forward(ctx: Any, Xq: Tensor, over: Improvement) -> tuple[Tensor, Tensor]:
-        mean, variance, ctx.pull_back = over.forward(Xq.detach().numpy())
-        return torch.from_numpy(mean), torch.from_numpy(variance)
-
-    @staticmethod
-    @once_differentiable
-    @QUIET
-    def backward(ctx: Any, by_mean: Tensor, by_variance: Tensor) -> tuple[Tensor, None]:
-        return torch.from_numpy(ctx.pull_back(by_mean.numpy(), by_variance.numpy())), None
-
-
-class _LogExpected(torch.autograd.Function):
-    @staticmethod
-    @QUIET
-    def forward(ctx: Any, Xq: Tensor, over: Improvement) -> Tensor:
-        value, ctx.pull_back = over.log_expectation(Xq.detach().numpy())
-        return torch.from_numpy(value)
-
-    @staticmethod
-    @once_differentiable
-    @QUIET
-    def backward(ctx: Any, by_value: Tensor) -> tuple[Tensor, None]:
-        return torch.from_numpy(ctx.pull_back(by_value.numpy())), None
+        return (mean, np.maximum(variance, self.floor)), pull_back
 
 
 def _log_h(u: Array) -> tuple[Array, Array, Array]:

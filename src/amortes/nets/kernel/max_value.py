@@ -12,10 +12,12 @@ References: Wang & Jegelka, Max-value entropy search for efficient Bayesian opti
 from dataclasses import dataclass
 from typing import Self
 
+import torch
 from torch import Tensor
 
 from amortes.nets.distributions.normal import log_normal, truncated_moments
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned, Moments
+from amortes.nets.kernel.numpy_kernels import Array, PullBack
 from amortes.nets.kernel.optimum import EVIDENCE
 from amortes.nets.kernel.representers import ThompsonDraws
 
@@ -73,6 +75,20 @@ class GivenMaximum:
         mean = at_q.mean[..., None, None] + cross * (precision * (f - star_mean))
         sd = (before - precision * cross.square()).clamp_min(VARIANCE_FLOOR * before).sqrt()
         return at_q.mean, at_q.variance, *truncated_moments(mean, sd, f)
+
+    def forward(self, X: Array) -> tuple[tuple[Array, ...], PullBack]:
+        """The same at one place, with queries last, and derivatives; see `TruncatedMoments`."""
+        with torch.inference_mode(False), torch.enable_grad():
+            Xq = torch.from_numpy(X).requires_grad_()
+            mean, variance, m, v = self.posterior(Xq)
+            moments = mean, variance, m.squeeze(-1).mT, v.squeeze(-1).mT
+
+        def pull_back(*by_moments: Array) -> Array:
+            by = [torch.from_numpy(t) for t in by_moments]
+            by_X: Array = torch.autograd.grad(moments, Xq, by)[0].numpy()
+            return by_X
+
+        return tuple(t.detach().numpy() for t in moments), pull_back
 
 
 def log_kernel_of_maximum(maximum: Tensor, f: Tensor) -> Tensor:

@@ -7,9 +7,9 @@ conditioning  exact posterior per particle
 improvement   how much better a query may be than the best point
 numpy_kernels kernels and warps in NumPy, for the hot loops
 representers  representer points, Thompson draws of the optimum among them
-optimum       the posterior given x*, or x* and f*, in closed form
+local_maximum the posterior given that x* is a local maximum
+optimum       the posterior given the optimum x*, or x* and f*, at queries, for all draws at once
 max_value     the posterior given f*
-truncated     truncated moments: the same at queries, for all draws at once
 gains         what draws of the optimum would tell about a query
 
 Nothing depends on the number of observations or dimensions.
@@ -192,6 +192,12 @@ class KernelNetwork(Network[KernelState]):
     def expected_gain(self, state: KernelState, Xq: Tensor, name: str) -> Tensor:
         """The mean of `gain`, for one name: `b x q`."""
         return self._gains(state).at(name, _queries(Xq)).mean(2).to(Xq.dtype)
+
+    def expected_gain_with_gradient(
+        self, state: KernelState, Xq: Tensor, name: str
+    ) -> tuple[Tensor, Tensor]:
+        """See `Network.expected_gain_with_gradient`."""
+        return self._gains(state).mean_with_gradient(name, _queries(Xq))
 
     def mean(self, state: KernelState, Xq: Tensor) -> Tensor:
         """Posterior mean at Xq, `b x q x d`: `b x q`; a third of the work of `predict`."""

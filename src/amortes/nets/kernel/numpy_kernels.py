@@ -1,16 +1,30 @@
 """Kernels and warps of `amortes.prior` in NumPy, for the loops in which time is lost.
 
 Inference and search are thousands of small operations. They take a half to a third of the time they
-take in PyTorch (docs/log.md, 2026-11-18); tests compare the two.
+take in PyTorch (docs/log.md, 2026-11-18); tests compare the two. `differentiable` makes functions
+in NumPy that know their gradients part of a graph of PyTorch.
 """
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable
+from typing import Any
 
-from amortes.prior.gp import Kernel
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from amortes.prior.gp import Hyperparameters, Kernel
 from amortes.prior.warp import LAST, SOFTNESS
 
+# Exponentials may underflow, whatever a program has made of that by `np.seterr`.
+QUIET = np.errstate(all="ignore")
+
 Array = NDArray[np.float64]
+PullBack = Callable[..., Array]
+"""Derivatives by each result of a function -> those by its argument."""
+Function = Callable[[Array], tuple[tuple[Array, ...], PullBack]]
+"""Results, and how their derivatives become those by the argument."""
 
 
 def square_distance(V1: Array, V2: Array) -> Array:
@@ -68,6 +82,18 @@ def value_and_slopes(
     return smooth + roughness * value, slope, value
 
 
+def radial_curvature(kernel: Kernel, r2: Array, roughness: Array | float) -> Array:
+    """c(r^2) of `amortes.prior.kernels`."""
+    if kernel == "se":
+        return np.exp(-0.5 * r2)
+    rough: Array = np.exp(-np.sqrt(5.0 * r2))
+    rough *= 25.0 / 3.0
+    if kernel == "matern52":
+        return rough
+    smooth = np.exp(-0.5 * r2)
+    return smooth + roughness * (rough - smooth)
+
+
 def expit(x: Array) -> Array:
     """1 / (1 + e^-x), which nowhere overflows; SciPy's takes a while to import."""
     return 0.5 + 0.5 * np.tanh(0.5 * x)
@@ -108,3 +134,43 @@ class Warp:
         by_shift = (at_x - at_low - U * (at_high - at_low)) * self.per_width
         by_edges = self.edge * at_low - U * (self.edge * (at_high + at_low))
         return U, (self.stretch * (L * at_x) + by_edges) * self.per_width, by_shift
+
+
+class Scaling:
+    """Scaled coordinates: warped, then divided by lengthscales, under each of k particles."""
+
+    def __init__(self, hyper: Hyperparameters) -> None:
+        self.per_length = 1.0 / hyper.lengthscale.numpy()[:, :, None]  # b x k x 1 x d
+        self.warp = None if hyper.warp is None else Warp(hyper.warp.numpy())
+
+    def values(self, X: Array) -> Array:
+        """Those of points `b x q x d`: `b x k x q x d`."""
+        U = X[:, None]
+        return (U if self.warp is None else self.warp.values(log_odds(U))) * self.per_length
+
+    def values_and_slopes(self, X: Array) -> tuple[Array, Array]:
+        """The same and their derivatives by X, which broadcast."""
+        if self.warp is None:
+            return X[:, None] * self.per_length, self.per_length
+        U, slopes = self.warp.values_and_slopes(X[:, None])
+        return U * self.per_length, slopes * self.per_length
+
+
+def differentiable(function: Function, X: Tensor) -> tuple[Tensor, ...]:
+    """The results of the function at X, once differentiable by torch."""
+    results: tuple[Tensor, ...] = _Differentiable.apply(X, function)  # type: ignore[no-untyped-call]
+    return results
+
+
+class _Differentiable(torch.autograd.Function):
+    @staticmethod
+    @QUIET
+    def forward(ctx: Any, X: Tensor, function: Function) -> tuple[Tensor, ...]:
+        results, ctx.pull_back = function(X.detach().numpy())
+        return tuple(torch.from_numpy(result) for result in results)
+
+    @staticmethod
+    @once_differentiable
+    @QUIET
+    def backward(ctx: Any, *by_results: Tensor) -> tuple[Tensor, None]:
+        return torch.from_numpy(ctx.pull_back(*(by.numpy() for by in by_results))), None

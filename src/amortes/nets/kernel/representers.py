@@ -23,18 +23,22 @@ References: Hennig & Schuler, Entropy search for information-efficient global op
 of the optimum).
 """
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from amortes import linalg
 from amortes.errors import ConfigError, require_least
+from amortes.nets.kernel import numpy_kernels
 from amortes.nets.kernel.conditioning import Conditioned, Moments
+from amortes.nets.kernel.numpy_kernels import QUIET, Array
 from amortes.nets.kernel.particles import normal_points
-from amortes.prior.kernels import correlation, radial_curvature, radial_slope, square_distance
 from amortes.prior.newton import Optimum, ascend, full_step, starting_points
 from amortes.prior.warp import unwarp, warp
 
@@ -108,13 +112,15 @@ class ThompsonDraws:
         )
 
 
+@QUIET
+@torch.no_grad()
 def thompson_draws(conditioned: Conditioned, config: RepresenterConfig) -> ThompsonDraws:
     """Representer points, joint draws of f on them, and refined maxima of a few."""
     X = representer_points(conditioned, config)
     moments = conditioned.moments(X)
     k = moments.mean.shape[1]
     covariance = conditioned.covariance(moments, moments)
-    root = _root(conditioned, covariance)
+    root = _root(conditioned.prior_variance, covariance)
     normals = normal_points(config.count, k * config.draws).to(X.dtype)
     normals = normals.reshape(k, config.draws, config.count)
     maximum, argmax = (moments.mean[..., None] + root @ normals.mT).max(dim=2)  # b x k x t
@@ -122,17 +128,7 @@ def thompson_draws(conditioned: Conditioned, config: RepresenterConfig) -> Thomp
     share = share / config.draws
     particle, draw = choose_draws(conditioned.particles.log_weights, config.optima, config.draws)
     rows = torch.arange(len(X))[:, None]
-    paths = ThompsonPaths(
-        conditioned=conditioned.take(particle, conditioned.particles.log_weights[rows, particle]),
-        at=Moments(
-            moments.mean[rows, particle],
-            moments.variance[rows, particle],
-            moments.whitened[rows, particle],
-            moments.V[rows, particle],
-        ),
-        root=root[rows, particle],
-        normals=normals[particle, draw],
-    )
+    paths = ThompsonPaths(conditioned, moments, root, particle, normals[particle, draw])
     optima = paths.maximise(X[rows, argmax[rows, particle, draw]])
     # Between representer points f is higher; by how much, is seen in the few draws.
     rise = optima.f - maximum[rows, particle, draw]
@@ -169,100 +165,139 @@ def choose_draws(log_weights: Tensor, count: int, draws: int) -> tuple[Tensor, T
     return particle, (torch.arange(count) % draws).expand_as(particle)
 
 
-@dataclass(frozen=True)
 class ThompsonPaths:
-    """s draws of f, each under a particle of its own, on m points of its own: m + L z."""
+    """s draws of f, each under a particle of its own, on m points: m(points) + L z.
 
-    conditioned: Conditioned  # with s particles, one for each draw
-    at: Moments  # b x s x m
-    root: Tensor  # b x s x m x m, the matrix L
-    normals: Tensor  # b x s x m, the vector z
+    Interpolated they are m(x) + cov(x, points) L^-T z.
+    """
 
-    @property
-    def values(self) -> Tensor:
-        """At the points: `b x s x m`."""
-        return self.at.mean + (self.root @ self.normals[..., None]).squeeze(-1)
+    def __init__(
+        self, conditioned: Conditioned, at: Moments, root: Tensor, particle: Tensor, normals: Tensor
+    ) -> None:
+        """Points `b x k x m` and factors L of all particles, `particle` `b x s`, z `b x s x m`."""
+        self.conditioned, self.at = conditioned, at
+        self.particle, self.normals = particle.numpy(), normals.numpy()
+        self.rows = np.arange(len(self.particle))[:, None]
+        self.hyper = conditioned.particles.hyper[torch.from_numpy(self.rows), particle]
+        # Runs of draws of the same particle: not a matrix for each draw, for these are large.
+        self.runs = []
+        for i, each in enumerate(self.particle):
+            ends = [0, *(np.flatnonzero(np.diff(each)) + 1), len(each)]
+            self.runs += [(i, each[a], slice(a, b)) for a, b in itertools.pairwise(ends)]
+        self.inverse = linalg.inverse_triangular(root).numpy()
+        self.V = self._own(torch.cat([conditioned.V, at.V], dim=2))  # b x s x (n + m) x d
+        self.coefficients = self._own(conditioned.coefficients)  # b x s x n
 
-    @torch.no_grad()
     def maximise(self, start: Tensor) -> Optimum:
         """Maxima near `start`, `b x s x d`."""
-        hyper = self.conditioned.particles.hyper
-        u = start if hyper.warp is None else warp(start[:, :, None], hyper.warp).squeeze(2)
+        warped = self.hyper.warp
+        u = start if warped is None else warp(start[:, :, None], warped).squeeze(2)
         u, f = self.climb(u)
         s, d = u.shape[1:]
         if d > DENSE:
             steps = NEARBY_WIDTH * normal_points(d, s * NEARBY).to(u.dtype).reshape(s, NEARBY, d)
-            lengths = hyper.lengthscale[:, :, None]
+            lengths = self.hyper.lengthscale[:, :, None]
             near = (u[:, :, None] + lengths.clamp_max(1.0) * steps).clamp(0.0, 1.0)
             near = torch.cat([u[:, :, None], near], dim=2)  # b x s x (1 + NEARBY) x d
             # The other way round: draw i has had point i of such a sequence.
             normals = normal_points(1 + NEARBY, s).flip(0).to(u.dtype).expand(len(u), -1, -1)
-            paths = self.continued(near / lengths, normals)
-            best = paths.values[..., -near.shape[2] :].argmax(-1)[..., None, None]
-            u, f = paths.climb(near.gather(2, best.expand(-1, -1, 1, d)).squeeze(2))
-        return Optimum(u if hyper.warp is None else unwarp(u[:, :, None], hyper.warp).squeeze(2), f)
+            more = self.continued((near / lengths).numpy(), normals.numpy())
+            best = torch.from_numpy(more.values.argmax(-1))[..., None, None]
+            u, f = self.climb(near.gather(2, best.expand(-1, -1, 1, d)).squeeze(2), more)
+        return Optimum(u if warped is None else unwarp(u[:, :, None], warped).squeeze(2), f)
 
-    def continued(self, V: Tensor, normals: Tensor) -> "ThompsonPaths":
-        """The same draws on more points, V `b x s x p x d` scaled, by normals `b x s x p`."""
-        conditioned, at = self.conditioned, self.at
-        new = conditioned.moments_at(V)
-        along = torch.linalg.solve_triangular(
-            self.root, conditioned.covariance(at, new), upper=False
-        )  # b x s x m x p
-        own = _root(conditioned, conditioned.covariance(new, new) - along.mT @ along)
-        return ThompsonPaths(
-            conditioned,
-            Moments(
-                torch.cat([at.mean, new.mean], dim=-1),
-                torch.cat([at.variance, new.variance], dim=-1),
-                torch.cat([at.whitened, new.whitened], dim=-1),
-                torch.cat([at.V, new.V], dim=-2),
-            ),
-            torch.cat(
-                [
-                    torch.cat([self.root, torch.zeros_like(along)], dim=-1),
-                    torch.cat([along.mT, own], dim=-1),
-                ],
-                dim=-2,
-            ),
-            torch.cat([self.normals, normals], dim=-1),
+    def continued(self, V: Array, normals: Array) -> "Continued":
+        """The draws on more points, V `b x s x p x d` scaled, by normals `b x s x p`."""
+        conditioned, n = self.conditioned, self.coefficients.shape[-1]
+        k_known, k_own = self._kernel(V, self.V), self._kernel(V, V)
+        whitened = self._times(k_known[..., :n], conditioned.whitener.numpy().swapaxes(-1, -2))
+        mean = (
+            conditioned.prior.mean.loc + (k_known[..., :n] @ self.coefficients[..., None])[..., 0]
         )
+        left = k_known[..., n:] - self._times(whitened, self.at.whitened.numpy())
+        along = self._times(left, self.inverse.swapaxes(-1, -2))  # b x s x p x m
+        k_own -= whitened @ whitened.swapaxes(-1, -2) + along @ along.swapaxes(-1, -2)
+        variance = self._own(conditioned.prior_variance)
+        own = _root(torch.from_numpy(variance), torch.from_numpy(k_own)).numpy()
+        values = mean + (along @ self.normals[..., None] + own @ normals[..., None])[..., 0]
+        return Continued(V, whitened, along, own, normals, values)
 
-    def climb(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        """Newton steps from u, `b x s x d` in warped coordinates, on the interpolated draws.
-
-        On the points a draw is m + L z, so its interpolation is m(x) + cov(x, points) L^-T z.
-        """
-        conditioned, at = self.conditioned, self.at
-        z = self.normals[..., None]
-        beta: Tensor = torch.linalg.solve_triangular(self.root.mT, z, upper=True)
-        by_data = (conditioned.whitener.mT @ (at.whitened @ beta)).squeeze(-1)
-        weights = torch.cat([conditioned.coefficients - by_data, beta.squeeze(-1)], dim=-1)
-        centres = torch.cat([conditioned.V, at.V], dim=2)  # b x s x c x d
-        hyper, prior = conditioned.particles.hyper, conditioned.prior
-        kernel = prior.kernel
-        rough = None if hyper.roughness is None else hyper.roughness[..., None]
-        per_length = hyper.lengthscale.reciprocal()
-        constant = prior.mean.loc + prior.mean.scale**2 * weights.sum(-1)
-        weights = hyper.output_variance[..., None] * weights  # b x s x c
+    def climb(self, u: Tensor, more: "Continued | None" = None) -> tuple[Tensor, Tensor]:
+        """Newton steps from u, `b x s x d` in warped coordinates, on the interpolated draws."""
+        conditioned, hyper, z = self.conditioned, self.hyper, self.normals[:, :, None]
+        centres, new = self.V, np.zeros_like(self.coefficients[:, :, None])
+        weights = []
+        if more is not None:
+            last = np.linalg.solve(more.own.swapaxes(-1, -2), more.normals[..., None])
+            last = last.swapaxes(-1, -2)  # b x s x 1 x p
+            z, new = z - last @ more.along, last @ more.whitened
+            weights, centres = [last], np.concatenate([centres, more.V], axis=2)
+        beta = self._times(z, self.inverse)  # b x s x 1 x m
+        new = new + self._times(beta, self.at.whitened.numpy().swapaxes(-1, -2))
+        by_data = self._times(new, conditioned.whitener.numpy())
+        weights = [self.coefficients[:, :, None] - by_data, beta, *weights]
+        w = np.concatenate(weights, axis=-1)[:, :, 0]  # b x s x c
+        prior, kernel = conditioned.prior, conditioned.prior.kernel
+        constant = prior.mean.loc + prior.mean.scale**2 * w.sum(-1)
+        w *= hyper.output_variance.numpy()[..., None]
+        rough = 0.0 if hyper.roughness is None else hyper.roughness.numpy()[..., None]
+        per_length = 1.0 / hyper.lengthscale.numpy()
+        centres = np.ascontiguousarray(centres.swapaxes(-1, -2))  # b x s x d x c
+        product, i = per_length[..., :, None] * per_length[..., None, :], np.arange(u.shape[-1])
 
         def evaluate(u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            v = (u * per_length)[:, :, None]  # b x s x 1 x d
-            r2 = square_distance(centres, v).squeeze(-1)
-            slope = weights * radial_slope(kernel, r2, rough)
-            curvature = weights * radial_curvature(kernel, r2, rough)
-            away = (centres - v) * per_length[:, :, None]  # b x s x c x d
-            f = constant + (weights * correlation(kernel, r2, rough)).sum(-1)
-            gradient = (slope[..., None, :] @ away).squeeze(-2)
-            bend = torch.diag_embed(per_length.square() * slope.sum(-1, keepdim=True))
-            return f, gradient, (away * curvature[..., None]).mT @ away - bend
+            away = centres - (u.numpy() * per_length)[..., None]
+            r2 = np.square(away).sum(-2)
+            value, slope, _ = numpy_kernels.value_and_slopes(kernel, r2, rough)
+            curvature = w * numpy_kernels.radial_curvature(kernel, r2, rough)
+            f, slope = constant + (w * value).sum(-1), w * slope
+            gradient = (away @ slope[..., None])[..., 0] * per_length
+            H = (away * curvature[..., None, :]) @ away.swapaxes(-1, -2)
+            H[..., i, i] -= slope.sum(-1, keepdims=True)
+            H *= product
+            return torch.from_numpy(f), torch.from_numpy(gradient), torch.from_numpy(H)
 
         return ascend(evaluate, u, full_step, NEWTON_STEPS, LONGEST_STEP)
 
+    def _own(self, of_all: Tensor) -> Array:
+        """What belongs to the particle of each draw, `b x k x ...`: `b x s x ...`."""
+        own: Array = of_all.numpy()[self.rows, self.particle]
+        return own
 
-def _root(conditioned: Conditioned, covariance: Tensor) -> Tensor:
+    def _times(self, A: Array, B: Array) -> Array:
+        """A, `b x s x p x r`, times the matrices of particles, `b x k x r x c`: `b x s x p x c`."""
+        result = np.empty((*A.shape[:3], B.shape[-1]))
+        for i, p, run in self.runs:
+            A_run, result_run = A[i, run], result[i, run]
+            np.matmul(
+                A_run.reshape(-1, A.shape[-1]), B[i, p], out=result_run.reshape(-1, B.shape[-1])
+            )
+        return result
+
+    def _kernel(self, V1: Array, V2: Array) -> Array:
+        """Prior covariances of scaled points, `b x s x n1 x d` and `b x s x n2 x d`."""
+        hyper, prior = self.hyper, self.conditioned.prior
+        rough = 0.0 if hyper.roughness is None else hyper.roughness.numpy()[..., None, None]
+        K = numpy_kernels.correlation(prior.kernel, numpy_kernels.square_distance(V1, V2), rough)
+        K *= hyper.output_variance.numpy()[..., None, None]
+        K += prior.mean.scale**2
+        return K
+
+
+class Continued(NamedTuple):
+    """Draws on p more points: m(V) + C z + L' z'."""
+
+    V: Array  # b x s x p x d, scaled
+    whitened: Array  # b x s x p x n
+    along: Array  # b x s x p x m, the matrix C
+    own: Array  # b x s x p x p, the matrix L'
+    normals: Array  # b x s x p, the vector z'
+    values: Array  # b x s x p
+
+
+def _root(prior_variance: Tensor, covariance: Tensor) -> Tensor:
     """Cholesky factors of covariances, `b x k x m x m`, with a little jitter."""
-    jitter = JITTER * conditioned.prior_variance[..., None].expand(covariance.shape[:-1])
+    jitter = JITTER * prior_variance[..., None].expand(covariance.shape[:-1])
     return linalg.cholesky(covariance + torch.diag_embed(jitter))
 
 
