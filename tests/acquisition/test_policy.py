@@ -11,6 +11,7 @@ from amortes.acquisition.policy import (
     BELIEF,
     BELIEF_OF_MEANS,
     ENOUGH,
+    SURE,
     LogBelief,
     automatic,
     is_noisy,
@@ -72,7 +73,9 @@ def test_at_a_face_it_still_has_a_slope() -> None:
     assert slope.isfinite().all()
 
 
-def test_without_noise_a_place_never_tried_has_to_be_better_almost_surely() -> None:
+def test_without_noise_a_place_never_tried_has_to_be_better_rather_surely(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     fitted = fit(25, 0.0)
     best = fitted.best_points(1)[0]
     assert torch.equal(recommended(fitted, best), best)
@@ -80,6 +83,10 @@ def test_without_noise_a_place_never_tried_has_to_be_better_almost_surely() -> N
     optimum = torch.tensor([0.4, 0.4], dtype=torch.float64)
     assert float(fitted.chance_of_improvement(optimum[None])) > 0.9
     assert torch.equal(recommended(fitted, optimum), optimum)
+    for chance, expected in ((SURE - 0.01, best), (SURE + 0.01, optimum)):
+        known = torch.tensor([chance], dtype=torch.float64)
+        monkeypatch.setattr(fitted, "chance_of_improvement", lambda Xq, known=known: known)
+        assert torch.equal(recommended(fitted, optimum), expected)
 
 
 def test_with_noise_it_is_the_best_mean(monkeypatch: pytest.MonkeyPatch) -> None:

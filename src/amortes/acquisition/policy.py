@@ -27,9 +27,9 @@ BELIEF, BELIEF_OF_MEANS = 5.0, 2.0
 chosen on functions outside the benchmark suites: docs/log.md, 2026-11-18 and 2026-11-19."""
 AT_THE_FACE = 0.02
 """ε above: what is left of the belief at a face."""
-SURE = 0.9
+SURE = 0.7
 """Chance of being better than the best result without which a place never tried is not recommended,
-if there is no noise."""
+if there is no noise: docs/log.md, 2026-11-19."""
 
 
 def is_noisy(fitted: Fitted) -> bool:
@@ -71,7 +71,7 @@ def worth_using(fitted: Fitted, X: Tensor, mean: Tensor) -> Tensor:
 def recommended(fitted: Fitted, x: Tensor) -> Tensor:
     """The place to use in the end, `d`: x, that of the best `worth_using`, or the best one tried.
 
-    Without noise the best result is known, and a place never tried has to be better almost surely:
+    Without noise the best result is known, and a place never tried has to be better rather surely:
     the maximum of a posterior mean may be an artefact.
     """
     best = fitted.best_points(1)[0]
