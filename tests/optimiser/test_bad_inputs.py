@@ -137,6 +137,7 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("network-pair", {"network": (1, 2)}, "must be an amortes Network, .* not a tuple"),
     ("start-number", {"start": 5}, "start: expected a list of .*, not 5"),
+    ("start-scalar", {"start": np.array(5.0)}, "start: expected a list of .*, not array"),
     ("start", {"start": [3]}, r"start: expected a \(config, value\)"),
     ("start-config", {"start": [({"x": 7}, 1.0)]}, "x: 7 is outside"),
     ("start-value", {"start": [({"x": 0.1}, "low")]}, "a result must be a number, not 'low'"),

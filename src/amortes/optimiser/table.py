@@ -120,12 +120,15 @@ def entries(start: Start, space: Space) -> Iterable[Any]:
     given: Any = start(space) if callable(start) else start
     if isinstance(given, str | os.PathLike) or _is_frame(given):
         return read_results(given, space)
-    if isinstance(given, bytes | Mapping) or not isinstance(given, Iterable):
+    # An array without dimensions claims to be iterable.
+    listed = isinstance(given, Iterable) and getattr(given, "ndim", 1) > 0
+    if isinstance(given, bytes | Mapping) or not listed:
         raise DataError(
             f"start: expected a list of (config, value) pairs, trials or configs, a DataFrame, or "
             f"a file of results, not {shown(given)}."
         )
-    return given
+    results: Iterable[Any] = given
+    return results
 
 
 def _is_frame(value: object) -> bool:
