@@ -5,8 +5,8 @@
    results are often explained by a smooth function with much noise, and as well by a rough one with
    little. If there are several ways to see the results (powers of them), this decides which to
    begin with: one factorisation of a covariance serves all.
-2. *Climb* (`modes`) from the best of these points and from the fixed ones, for all models of the
-   prior in one batch.
+2. *Climb* (`particles.Climbs`) from the best of these points and from the fixed ones, for all
+   models of the prior in one batch.
 3. *Weigh.* Around the modes fixed quasi-random normal points are sent through F^(-1/2), F being
    the information, slightly inflated. With the points of the prior, which for tiny datasets are
    better than any approximation around a mode, and of the encoder they are candidates, weighted by
@@ -29,9 +29,15 @@ from torch import Tensor
 
 from amortes.nets.kernel.encoder import to_posterior_order
 from amortes.nets.kernel.hyper_posterior import HyperPosterior, hyperparameters
-from amortes.nets.kernel.modes import NEGLIGIBLE, Climbs
 from amortes.nets.kernel.numpy_kernels import Array
-from amortes.nets.kernel.particles import ParticleConfig, Particles, normal_points, thin
+from amortes.nets.kernel.particles import (
+    NEGLIGIBLE,
+    Climbs,
+    ParticleConfig,
+    Particles,
+    normal_points,
+    thin,
+)
 from amortes.prior.gp import GPPrior, Hyperparameters
 
 # Where climbs begin: z of all lengthscales, of the noise, and of the roughness; the rest at 0.

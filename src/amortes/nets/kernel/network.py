@@ -26,12 +26,11 @@ from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint, Network
 from amortes.nets.distributions import GaussianMixture
 from amortes.nets.kernel.conditioning import Conditioned, condition
-from amortes.nets.kernel.encoder import Encoder, EncoderConfig, propose
+from amortes.nets.kernel.encoder import Encoder, EncoderConfig, inference_loss, propose
 from amortes.nets.kernel.gains import Gains, given_hint
 from amortes.nets.kernel.improvement import Improvement
 from amortes.nets.kernel.inference import infer
 from amortes.nets.kernel.large import MOST, telling, weighed_by_all
-from amortes.nets.kernel.losses import inference_loss
 from amortes.nets.kernel.numpy_kernels import Array
 from amortes.nets.kernel.particles import ParticleConfig
 from amortes.nets.kernel.representers import RepresenterConfig, ThompsonDraws, thompson_draws
@@ -288,7 +287,7 @@ class KernelNetwork(Network[KernelState]):
         return iter(()) if self.encoder is None else self.encoder.parameters()
 
     def inference_loss(self, X: Tensor, y: Tensor, hyper: Hyperparameters) -> dict[str, Tensor]:
-        """See `losses`."""
+        """See `encoder`."""
         if self.encoder is None:
             raise ConfigError("config.encoder: there is nothing to train without one.")
         return inference_loss(self.encoder, self.prior, X, y, hyper)
