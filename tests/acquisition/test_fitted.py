@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from amortes.acquisition import SCORES, Fitted, differentiate
+from amortes.acquisition.fitted import fit_warped
 from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint
 from amortes.nets.kernel import KernelConfig, KernelNetwork
@@ -307,6 +308,8 @@ def test_bad_points(network: KernelNetwork, X: Tensor, message: str) -> None:
     with pytest.raises(DataError, match=message):
         Fitted(network, X, GOOD_Y)
     if len(X):
+        with pytest.raises(DataError, match=message):
+            fit_warped(network, X, GOOD_Y, maximise=True)
         with pytest.raises(DataError, match=message.replace("d >= 1", "d = 2")):
             Fitted(network, GOOD_X, GOOD_Y).score("ei", X)
 

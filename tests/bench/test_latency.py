@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from amortes.acquisition import Fitted
-from amortes.acquisition.output_warp import fit_warped
+from amortes.acquisition.fitted import fit_warped
 from amortes.bench import latency
 from amortes.bench.latency import (
     COMPILED,

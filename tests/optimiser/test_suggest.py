@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from amortes.acquisition import Fitted, differentiate
-from amortes.acquisition.output_warp import fit_warped, milestones
+from amortes.acquisition.fitted import fit_warped
 from amortes.acquisition.policy import LogBelief, worth_using
+from amortes.acquisition.units import milestones
 from amortes.nets.base import Network
 from amortes.nets.kernel import KernelNetwork
 from amortes.nets.transformer import Transformer, TransformerConfig

@@ -21,6 +21,8 @@ from torch.quasirandom import SobolEngine
 
 from amortes.errors import DataError
 
+OUTSIDE = 1e-6
+"""A point this far outside the cube is taken for one on its surface that was rounded."""
 CHUNK = 1024
 """Points scored or compared at once: scores take 60 MB with the kernel network at n = 50."""
 SAME = 1e-9
@@ -213,3 +215,25 @@ def check_points(X: Tensor | None, d: int, name: str) -> None:
         )
     if not bool(X.isfinite().all()):
         raise DataError(f"{name} must be finite, but has NaN or infinity.")
+
+
+def check_in_cube(X: Tensor, name: str, d: int | None = None) -> None:
+    """Raise DataError unless X is a float64 matrix of points in the unit cube."""
+    columns = "d >= 1" if d is None else f"d = {d}"
+    if X.ndim != 2 or X.shape[1] == 0 or d not in (None, X.shape[1]):
+        raise DataError(
+            f"{name} must be a matrix of points with {columns} columns, not of shape "
+            f"{tuple(X.shape)}."
+        )
+    if X.dtype != torch.float64:
+        raise DataError(f"{name} must be float64, not {X.dtype}; convert it with `.double()`.")
+    if X.numel() == 0:
+        return
+    low, high = X.detach().aminmax()
+    # Written so that NaN fails.
+    if not bool((low >= -OUTSIDE) & (high <= 1.0 + OUTSIDE)):
+        rows = (~((X >= -OUTSIDE) & (X <= 1.0 + OUTSIDE))).any(1).nonzero().flatten().tolist()
+        raise DataError(
+            f"{name} must be in the unit cube, but rows {rows[:10]} are not (or are NaN): values "
+            f"from {float(low):g} to {float(high):g}. Rescale each column by its bounds."
+        )

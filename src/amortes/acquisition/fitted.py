@@ -29,15 +29,14 @@ import torch
 from torch import Tensor
 
 from amortes.acquisition.climb import differentiate
-from amortes.acquisition.units import Units, check_values
+from amortes.acquisition.domain import check_in_cube
+from amortes.acquisition.units import Earlier, Units, check_values, choose_units
 from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint, Network
 from amortes.nets.distributions import GaussianMixture, Predictive
 from amortes.nets.distributions.power import hermite
 
 SCORES = (*GAINS, "ei", "logei", "ucb", "mean")
-OUTSIDE = 1e-6
-"""A point this far outside the cube is taken for one on its surface that was rounded."""
 
 
 class Fitted:
@@ -59,7 +58,7 @@ class Fitted:
     ) -> None:
         if network.training:
             raise ConfigError("the network is in training mode; call `network.eval()` first.")
-        _check_points(X, "X")
+        check_in_cube(X, "X")
         if len(X) == 0:
             raise DataError(
                 "X is empty, but a network needs at least one observation; choose the first "
@@ -122,7 +121,7 @@ class Fitted:
         if x is None and f is None:
             raise DataError("a hint needs x, f, or both; both are None.")
         if x is not None:
-            _check_points(x[None], "x", self.d)
+            check_in_cube(x[None], "x", self.d)
             x = x.detach().clamp(0.0, 1.0)
         if f is not None:
             f = torch.as_tensor(f, dtype=torch.float64).reshape(-1)
@@ -154,7 +153,7 @@ class Fitted:
 
         Of y with `noise`, of f without; None if the network only knows one point at a time.
         """
-        _check_points(Xq.flatten(0, 1), "Xq", self.d)
+        check_in_cube(Xq.flatten(0, 1), "Xq", self.d)
         if self._hint is not None:
             return None
         return self.network.correlation(self.state, Xq, noise=noise)
@@ -196,7 +195,7 @@ class Fitted:
         At Xq, `m x d`: `m` each, in a tenth of the time of `latent`; None if the network has no
         faster way.
         """
-        _check_points(Xq, "Xq", self.d)
+        check_in_cube(Xq, "Xq", self.d)
         moments = self.network.rough_moments(self.state, Xq[None])
         if moments is None or self._hint is not None:
             return None
@@ -212,7 +211,7 @@ class Fitted:
 
     def _mean(self, Xq: Tensor) -> Tensor:
         """E[z] at Xq: `m`."""
-        _check_points(Xq, "Xq", self.d)
+        check_in_cube(Xq, "Xq", self.d)
         z = self.network.mean(self.state, Xq[None]) if self._hint is None else None
         return self._predict(Xq).mean[0] if z is None else z[0]
 
@@ -220,7 +219,8 @@ class Fitted:
         """Distribution of the information gained at Xq in nats, for pes, mes or jes: `m`."""
         if name not in GAINS:
             raise ConfigError(f"gain: must be one of {', '.join(GAINS)}, not {name!r}.")
-        return self._gain(name, Xq)
+        self._check_gain(Xq)
+        return self.network.gain(self.state, Xq[None], (name,))[0, :, 0]
 
     def score(
         self, name: str, Xq: Tensor, *, best: float | None = None, beta: float = 4.0
@@ -240,7 +240,7 @@ class Fitted:
             check_beta(beta)
             return self._latent(Xq).upper_confidence_bound(beta)
         if best is None and self._hint is None:
-            _check_points(Xq, "Xq", self.d)
+            check_in_cube(Xq, "Xq", self.d)
             value = self.network.log_expected_improvement(self.state, Xq[None], self.best_points(1))
             if value is not None:
                 return value[0].exp() if name == "ei" else value[0]
@@ -257,7 +257,7 @@ class Fitted:
             self._check_gain(Xq)
             found = self.network.expected_gain_with_gradient(self.state, Xq[None], name)
         elif name == "logei" and self._hint is None:
-            _check_points(Xq, "Xq", self.d)
+            check_in_cube(Xq, "Xq", self.d)
             found = self.network.log_expected_improvement_with_gradient(
                 self.state, Xq[None], self.best_points(1)
             )
@@ -267,7 +267,7 @@ class Fitted:
 
     def _improvement(self, Xq: Tensor, best: float | None) -> Predictive:
         """Distribution of z(x) - `best` or, without it, of z(x) less that of the best point."""
-        _check_points(Xq, "Xq", self.d)
+        check_in_cube(Xq, "Xq", self.d)
         if best is not None and not math.isfinite(best):
             raise DataError(f"best: must be finite, not {best}.")
         if best is None and self._hint is None:
@@ -321,25 +321,42 @@ class Fitted:
                 means = self._mean(self.X)[None]
         return means[0].argsort(descending=True, stable=True)
 
-    def _gain(self, name: str, Xq: Tensor) -> Predictive:
-        """Distribution of one gain, `m`."""
-        self._check_gain(Xq)
-        return self.network.gain(self.state, Xq[None], (name,))[0, :, 0]
-
     def _check_gain(self, Xq: Tensor) -> None:
         if self._hint is not None:
             raise ConfigError("there is no gain left once the optimum is told.")
-        _check_points(Xq, "Xq", self.d)
+        check_in_cube(Xq, "Xq", self.d)
 
     def _predict(self, Xq: Tensor) -> Predictive:
         """Distribution of the network's z, `1 x m`."""
-        _check_points(Xq, "Xq", self.d)
+        check_in_cube(Xq, "Xq", self.d)
         return self.network.predict(self.state, Xq[None], self._hint)
 
     def _latent(self, Xq: Tensor) -> Predictive:
         """Distribution of the network's z without noise, `m`."""
-        _check_points(Xq, "Xq", self.d)
+        check_in_cube(Xq, "Xq", self.d)
         return self.network.latent(self.state, Xq[None], self._hint)[0]
+
+
+def fit_warped(
+    network: Network[Any],
+    X: Tensor,
+    y: Tensor,
+    *,
+    maximise: bool,
+    earlier: Fitted | None = None,
+) -> Fitted:
+    """The network fitted to X, `n x d`, and y, `n`, in the units that explain y best.
+
+    `earlier` is a fit to most of the same results, the first of them; see `units.choose_units`.
+    """
+    check_in_cube(X, "X")
+    known = None
+    if earlier is not None:
+        first = len(earlier.y)
+        same = earlier.is_to(X[:first], y[:first])
+        known = Earlier(first if same else 0, earlier.units, earlier.state)
+    units, state = choose_units(network, _inside(X), y, maximise=maximise, earlier=known)
+    return Fitted(network, X, y, maximise=maximise, units=units, state=state)
 
 
 def check_beta(beta: float) -> None:
@@ -348,39 +365,11 @@ def check_beta(beta: float) -> None:
         raise ConfigError(f"beta: must be at least 0 and finite, not {beta}.")
 
 
-def _check_points(X: Tensor, name: str, d: int | None = None) -> None:
-    """Raise DataError unless X is a float64 matrix of points in the unit cube."""
-    columns = "d >= 1" if d is None else f"d = {d}"
-    if X.ndim != 2 or X.shape[1] == 0 or d not in (None, X.shape[1]):
-        raise DataError(
-            f"{name} must be a matrix of points with {columns} columns, not of shape "
-            f"{tuple(X.shape)}."
-        )
-    if X.dtype != torch.float64:
-        raise DataError(f"{name} must be float64, not {X.dtype}; convert it with `.double()`.")
-    if X.numel() == 0:
-        return
-    low, high = X.detach().aminmax()
-    # Written so that NaN fails.
-    if not bool((low >= -OUTSIDE) & (high <= 1.0 + OUTSIDE)):
-        rows = (~((X >= -OUTSIDE) & (X <= 1.0 + OUTSIDE))).any(1).nonzero().flatten().tolist()
-        raise DataError(
-            f"{name} must be in the unit cube, but rows {rows[:10]} are not (or are NaN): values "
-            f"from {float(low):g} to {float(high):g}. Rescale each column by its bounds."
-        )
-
-
-def checked_points(X: Tensor, name: str) -> Tensor:
-    """The points X, `n x d`, in the cube to the last digit; a DataError if they are outside."""
-    _check_points(X, name)
-    return _inside(X)
-
-
 def _pending(X: Tensor | None, d: int) -> Tensor | None:
     """Checked pending points, `p x d`; None if there are none."""
     if X is None:
         return None
-    _check_points(X, "X_pending", d)
+    check_in_cube(X, "X_pending", d)
     return _inside(X) if len(X) else None
 
 

@@ -1,26 +1,38 @@
 """Between the user's y and the z a network knows.
 
-    t = (sign y - centre) / scale,    z = (T(t) - mean) / sd,
+    t = (sign y - centre) / scale,    z = (T(t) - mean) / sd
 
-T being a power transform (`amortes.nets.distributions.power`) with power 1, the identity, unless
-the data say otherwise (`output_warp`). z is maximised (sign = -1 when the user minimises) and, as
-in the paper, has mean 0 and standard deviation 1 over the data. Centre and scale are those of the
-bulk of the data: median, and half of the width of the middle 68 %, but not much more than the
-better half of that: many results that are far worse, such as penalties for failures, are no scale
-for the good ones. Where the data give no scale (a single value, or values that differ by rounding
-only) it is the size of the values, or 1 if they are zero.
+z is maximised (sign = -1 when the user minimises) and, as in the paper, has mean 0 and standard
+deviation 1 over the data. Centre and scale are those of the bulk of the data: median, and half of
+the width of the middle 68 %, but not much more than the better half of that: many results that are
+far worse, such as penalties for failures, are no scale for the good ones. Where the data give no
+scale (a single value, or values that differ by rounding only) it is the size of the values, or 1 if
+they are zero.
+
+T is a power transform (`amortes.nets.distributions.power`), and part of the model. Objectives are
+often skewed: a learning rate that is too large gives a loss of thousands, and next to that all that
+is good looks the same. The model is that z is a Gaussian process, for a power λ between -1 and 3
+(Snelson et al., "Warped Gaussian processes", NeurIPS 2003). λ is chosen by the evidence of the
+data, all hyperparameters considered, with the Jacobian:
+
+    log p(y | λ) = log p(z) + sum log dz/dy.
+
+The network compares all λ as it infers hyperparameters (`Network.condition_likeliest`), beginning
+with the one by which independent values would be likeliest. HEBO (Cowen-Rivers et al., JAIR 2022)
+takes that one; the λ of the evidence predicts better: docs/log.md, 2026-11-18.
 """
 
 import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
 
 from amortes.errors import DataError
+from amortes.nets.base import Network
 from amortes.nets.distributions import GaussianMixture, PowerTransformed, Predictive
 from amortes.nets.distributions.power import (
     inverse_power_transform,
@@ -40,6 +52,13 @@ SKEW = 10.0
 """How many times the distance from the centre to the upper quantile the scale may be."""
 BEYOND = 10.0
 """How many times the range of the data beyond these predictions may reach."""
+POWERS = tuple(-1.0 + 0.5 * i for i in range(9))
+LEAST_POINTS = 4
+"""Results below which there is nothing to choose by."""
+SPREAD = 0.75
+"""Standard deviation of the prior of λ, about 1."""
+FROM_SCRATCH = 20
+"""Results below which every fit is from scratch."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +75,8 @@ class Units:
     high: float
 
     @classmethod
-    def of(cls, y: Tensor, *, maximise: bool, power: float = 1.0) -> Self:
-        """The units of data y, `n` with n >= 1, finite."""
+    def of(cls, y: Tensor, *, maximise: bool) -> Self:
+        """The units of data y, `n` with n >= 1, finite, with power 1: no transform."""
         size = float(y.abs().max())
         if size > LARGEST:
             raise DataError(
@@ -70,7 +89,7 @@ class Units:
         low, high = float(t.min()), float(t.max())
         reach = BEYOND * max(high - low, 1.0)
         units = cls(sign, centre, scale, 1.0, 0.0, 1.0, low - reach, high + reach)
-        return units.with_power(power, y)
+        return units.with_power(1.0, y)
 
     def with_power(self, power: float, y: Tensor) -> Self:
         """Those of the same data y, with another power."""
@@ -139,6 +158,66 @@ def _bulk(u: Tensor) -> tuple[float, float]:
     if not without_spread(u):
         return centre, float(u.std())
     return centre, abs(centre) if abs(centre) > SMALLEST else 1.0
+
+
+class Earlier(NamedTuple):
+    """What a fit to the first of the results has found."""
+
+    n: int  # of these results; 0 if some of them have changed
+    units: Units
+    state: Any  # of the network
+
+
+def choose_units(
+    network: Network[Any], X: Tensor, y: Tensor, *, maximise: bool, earlier: Earlier | None = None
+) -> tuple[Units, Any]:
+    """The units that explain y, `n`, at X, `n x d`, best, and the network's state in these.
+
+    Networks that do not know the density of their data take y as it is, and so do others if there
+    is little to choose by; they are not conditioned yet: the state is None. If the results after
+    the earlier ones are few and no surprise, units and hyperparameters stay; else inference begins
+    with those.
+    """
+    plain = Units.of(y, maximise=maximise)
+    if len(y) < LEAST_POINTS or float(plain.to_network(y).std()) == 0.0 or not network.has_evidence:
+        return plain, None
+    if earlier is not None and 0 < len(y) - earlier.n < _refreshed_every(len(y)):
+        news = earlier.units.to_network(y[earlier.n :])
+        state = network.with_results(earlier.state, X[None, earlier.n :], news[None])
+        if state is not None:
+            return earlier.units, state
+    choices, Z, slopes = plain.with_powers(POWERS, y)
+    powers = torch.tensor([units.power for units in choices], dtype=slopes.dtype)
+    log_prior = -0.5 * ((powers - 1.0) / SPREAD).square()
+    slopes = slopes + log_prior[:, None] / len(y)
+    independent = (slopes - 0.5 * Z.square()).sum(-1)
+    if earlier is not None:
+        independent[powers == earlier.units.power] = torch.inf
+    order = independent.argsort(descending=True)
+    choices, Z, slopes = [choices[i] for i in order], Z[order], slopes[order]
+    with torch.no_grad():
+        state, choice = network.condition_likeliest(
+            X[None], Z[None], slopes[None], None if earlier is None else earlier.state
+        )
+    return choices[int(choice)], state
+
+
+def milestones(n: int) -> list[int]:
+    """How many of n results, the first ones, to fit to in turn, each fit beginning with the last.
+
+    One result more changes little of what is known about hyperparameters. So from `FROM_SCRATCH`
+    results on only the first of these fits is from scratch, every 4 results, every 8 from 40 on, 16
+    from 80 on, and so forth. The second follows it by a few steps, and the last one keeps its
+    hyperparameters if it can: docs/log.md, 2026-11-18.
+    """
+    if n < FROM_SCRATCH:
+        return [n]
+    return sorted({n - n % (2 << (n // 20).bit_length()), n - n % _refreshed_every(n), n})
+
+
+def _refreshed_every(n: int) -> int:
+    """Results after which hyperparameters are inferred anew: 4, 8 from 80 on, 16 from 160 on."""
+    return max(4, 1 << (n // 20).bit_length())
 
 
 def without_spread(y: Tensor) -> bool:

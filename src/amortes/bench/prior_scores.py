@@ -34,8 +34,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from amortes.acquisition import Fitted
-from amortes.acquisition.output_warp import fit_warped
+from amortes.acquisition.fitted import Fitted, fit_warped
 from amortes.bench.problems.registry import family_of, make_problem
 from amortes.bench.protocol import Problem, initial_points, noise
 from amortes.bench.results import ResultsFolder

@@ -2,7 +2,7 @@
 
 Networks answer for any data, but nobody has measured how well outside the dimensions, numbers of
 points and noise of their training; and values are standardised, so that penalties of a million, if
-they are so many that no output warp compresses them (`amortes.acquisition.output_warp`), make all
+they are so many that no output warp compresses them (`amortes.acquisition.units`), make all
 others alike. What leaves the usual is said once, and nothing else changes.
 """
 

@@ -31,8 +31,9 @@ from amortes.acquisition import (
     with_gradient,
 )
 from amortes.acquisition.domain import is_among
-from amortes.acquisition.output_warp import fit_warped, milestones
+from amortes.acquisition.fitted import fit_warped
 from amortes.acquisition.policy import LogBelief, automatic, recommended, worth_using
+from amortes.acquisition.units import milestones
 from amortes.errors import ConfigError, DataError, require_int, shown
 from amortes.nets.base import Network
 from amortes.optimiser.design import Fixed, agreeing, sample, sobol_points
@@ -152,7 +153,7 @@ class Suggester:
     def fit(self, ledger: Ledger) -> Fitted:
         """The network fitted to the results of a ledger.
 
-        Each begins with those to the first of them: see `output_warp.milestones`.
+        Each begins with those to the first of them: see `units.milestones`.
         """
         X, y = ledger.points("done"), ledger.values()
         fitted, kept = None, []

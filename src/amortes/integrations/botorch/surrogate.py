@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from amortes.acquisition import Fitted
-from amortes.acquisition.fitted import OUTSIDE
+from amortes.acquisition.domain import OUTSIDE
 from amortes.errors import ConfigError, DataError
 from amortes.integrations.botorch.posterior import PredictivePosterior
 from amortes.pretrained import AnyNetwork, as_network
