@@ -9,6 +9,10 @@ In bar i let t = (y - anchor_i) / scale_i; the log density given the bar is
     uniform   -log scale_i                                  anchor borders[i], scale the width
     tail      -log scale_i + log 2 - log sqrt(2 pi) - t²/2    anchor the inner border, scale s
 
+Borders of equal mass would leave the widest bars in the upper tail, which is where optimisation
+happens. `fit_borders` blends equal mass with equal width; `asinh_borders` suits information gains:
+fine around zero, coarse far away, the same on both sides.
+
 References: Müller et al., Transformers Can Do Bayesian Inference, ICLR 2022 (the distribution).
 """
 
@@ -21,10 +25,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch.special import ndtri
 
-from amortes.errors import DataError
-from amortes.nets.distributions.affine import Affine
-from amortes.nets.distributions.base import Index, Predictive, expand_to, index_batch
-from amortes.nets.distributions.borders import check_borders
+from amortes.errors import ConfigError, DataError
+from amortes.nets.distributions.base import Affine, Index, Predictive, expand_to, index_batch
 from amortes.nets.distributions.normal import LOG_SQRT_2PI, log_h, log_normal, log_sum_exp, ndtr
 
 HALF_NORMAL_MEDIAN = 0.6744897501960817
@@ -36,7 +38,7 @@ class Riemann(Predictive):
 
     def __init__(self, logits: Tensor, borders: Tensor) -> None:
         borders = borders.to(logits)
-        check_borders(borders)
+        _check_borders(borders)
         if logits.shape[-1] != len(borders) - 1:
             raise DataError(
                 f"logits of shape {tuple(logits.shape)} need {logits.shape[-1] + 1} borders in "
@@ -252,3 +254,63 @@ class Riemann(Predictive):
         table = cumulative.expand(*batch, cumulative.shape[-1]).contiguous()
         bar = torch.searchsorted(table, values).clamp_max(table.shape[-1] - 1)
         return bar.movedim(-1, 0).reshape(samples + batch)
+
+
+def _check_borders(borders: Tensor) -> None:
+    """Raise ConfigError unless `borders` (`m+1`) are finite, strictly increasing, and m >= 3."""
+    if borders.dim() != 1 or borders.shape[0] < 4:
+        raise ConfigError(
+            f"borders must be a vector of at least 4 numbers (3 bars: two tails and one between), "
+            f"got shape {tuple(borders.shape)}."
+        )
+    if not bool(torch.isfinite(borders).all()):
+        raise ConfigError("borders must be finite, got NaN or infinity.")
+    widths = borders.diff()
+    if not bool((widths > 0).all()):
+        i = int(widths.argmin())
+        raise ConfigError(
+            f"borders must be strictly increasing in {borders.dtype}, but borders[{i}] = "
+            f"{borders[i].item():g} is followed by {borders[i + 1].item():g}; use fewer bars, "
+            f"more even ones, or float64."
+        )
+
+
+def fit_borders(samples: Tensor, num_bars: int, blend: float = 0.5) -> Tensor:
+    """`num_bars + 1` borders for data like `samples` (any shape), in their dtype.
+
+    Border i is (1 - blend) times the sample quantile at (i + 1/2) / (num_bars + 1) plus blend
+    times the equal-width grid between the first and the last of those quantiles.
+    """
+    if not 0.0 <= blend <= 1.0:
+        raise ConfigError(f"blend must be between 0 (equal mass) and 1 (equal width), got {blend}.")
+    if samples.numel() < 2 or not bool(torch.isfinite(samples).all()):
+        raise ConfigError(
+            f"samples must be at least two finite numbers, got shape {tuple(samples.shape)}"
+            f"{'' if samples.numel() < 2 else ' with NaN or infinity'}."
+        )
+    ordered = samples.detach().double().flatten().sort().values
+    level = (torch.arange(num_bars + 1, dtype=torch.float64) + 0.5) / (num_bars + 1)
+    position = level * (len(ordered) - 1)
+    below = position.long()
+    mass = torch.lerp(
+        ordered[below], ordered[(below + 1).clamp_max(len(ordered) - 1)], position % 1
+    )
+    even = torch.linspace(0.0, 1.0, num_bars + 1, dtype=torch.float64)
+    width = torch.lerp(mass[0], mass[-1], even)
+    borders = torch.lerp(mass, width, blend).to(samples.dtype)
+    _check_borders(borders)
+    return borders
+
+
+def asinh_borders(num_bars: int, limit: float, linear: float) -> Tensor:
+    """`num_bars + 1` float64 borders from -limit to limit, even in asinh(x / linear).
+
+    Bars are about equally wide within ±linear and grow geometrically beyond.
+    """
+    if not (linear > 0.0 and 0.0 < limit < math.inf):
+        raise ConfigError(f"limit and linear must be positive, got {limit} and {linear}.")
+    end = math.asinh(limit / linear)
+    borders = linear * torch.linspace(-end, end, num_bars + 1, dtype=torch.float64).sinh()
+    borders = 0.5 * (borders - borders.flip(0))
+    _check_borders(borders)
+    return borders
