@@ -47,32 +47,6 @@ def unwarp(U: Tensor, parameters: Tensor) -> Tensor:
     return torch.where(upper, 1.0 - X, X)
 
 
-def log_slope(X: Tensor, parameters: Tensor) -> Tensor:
-    """log dw/dx at X: `... x n x d`."""
-    stretch, shift, _, width = _parts(parameters)
-    t = stretch * _log_odds(X) + shift
-    steepness = torch.nn.functional.logsigmoid(t) + torch.nn.functional.logsigmoid(-t)
-    by_x = ((1.0 + 2.0 * SOFTNESS) / ((X + SOFTNESS) * (1.0 + SOFTNESS - X))).log()
-    return stretch.log() + steepness + by_x - width.log()
-
-
-def parameter_slopes(X: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """w(X), and its derivatives by shape and shift: three `... x n x d`."""
-    stretch, shift, low, width = _parts(parameters)
-    L = _log_odds(X)
-    S = torch.sigmoid(stretch * L + shift)
-    U = (S - low) / width
-    high = low + width
-    at_x, at_low, at_high = S * (1.0 - S), low * (1.0 - low), high * (1.0 - high)
-
-    def ratio(by_x: Tensor, by_low: Tensor, by_high: Tensor) -> Tensor:
-        return (by_x - by_low - U * (by_high - by_low)) / width
-
-    by_shift = ratio(at_x, at_low, at_high)
-    edge = LAST * stretch
-    return U, ratio(stretch * L * at_x, -edge * at_low, edge * at_high), by_shift
-
-
 def mirrored(parameters: Tensor, mask: Tensor) -> Tensor:
     """Those of the mirror images 1 - w(1 - x) in the coordinates of `mask`, `... x d`."""
     shape, shift = parameters.unbind(-2)

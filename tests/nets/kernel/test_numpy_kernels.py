@@ -4,8 +4,9 @@ import torch
 
 from amortes.nets.kernel import numpy_kernels
 from amortes.nets.kernel.numpy_kernels import Array, PullBack, differentiable
-from amortes.prior import kernels, warp
+from amortes.prior import kernels
 from amortes.prior.gp import KERNELS, Hyperparameters, Kernel
+from amortes.prior.warp import warp
 from amortes.random import generator
 
 
@@ -32,17 +33,23 @@ def test_kernels_are_those_of_the_prior(kernel: Kernel) -> None:
 
 
 def test_warps_are_those_of_the_prior() -> None:
-    parameters = torch.randn(3, 2, 2, generator=generator(0), dtype=torch.float64)
+    parameters = torch.randn(3, 2, 2, generator=generator(0), dtype=torch.float64).requires_grad_()
     X = torch.rand(3, 6, 2, generator=generator(1), dtype=torch.float64)
     X[:, 0], X[:, 1] = 0.0, 1.0
-    ours, L = numpy_kernels.Warp(parameters.numpy()), numpy_kernels.log_odds(X.numpy())
-    U, by_shape, by_shift = warp.parameter_slopes(X, parameters)
-    np.testing.assert_allclose(ours.values(L), U, atol=1e-14)
-    for mine, theirs in zip(ours.parameter_slopes(L), (U, by_shape, by_shift), strict=True):
-        np.testing.assert_allclose(mine, theirs, atol=1e-13)
-    values, slopes = ours.values_and_slopes(X.numpy())
-    np.testing.assert_allclose(values, U, atol=1e-14)
-    np.testing.assert_allclose(slopes, warp.log_slope(X, parameters).exp(), rtol=1e-9, atol=1e-12)
+    X.requires_grad_()
+    at, L = X.detach().numpy(), numpy_kernels.log_odds(X.detach().numpy())
+    ours, U = numpy_kernels.Warp(parameters.detach().numpy()), warp(X, parameters)
+    np.testing.assert_allclose(ours.values(L), U.detach(), atol=1e-14)
+    values, slopes = ours.values_and_slopes(at)
+    (by_X,) = torch.autograd.grad(U.sum(), X, retain_graph=True)
+    np.testing.assert_allclose(values, U.detach(), atol=1e-14)
+    np.testing.assert_allclose(slopes, by_X, rtol=1e-9, atol=1e-12)
+    values, by_shape, by_shift = ours.parameter_slopes(L)
+    np.testing.assert_allclose(values, U.detach(), atol=1e-14)
+    for i in range(X.shape[1]):
+        (by_parameters,) = torch.autograd.grad(U[:, i].sum(), parameters, retain_graph=True)
+        found = np.stack([by_shape[:, i], by_shift[:, i]], axis=-2)
+        np.testing.assert_allclose(found, by_parameters, atol=1e-11)
 
 
 @pytest.mark.parametrize("warped", [False, True])
