@@ -122,7 +122,7 @@ class Fitted:
             raise DataError("a hint needs x, f, or both; both are None.")
         if x is not None:
             check_in_cube(x[None], "x", self.d)
-            x = x.detach().clamp(0.0, 1.0)
+            x = _inside(x)
         if f is not None:
             f = torch.as_tensor(f, dtype=torch.float64).reshape(-1)
             check_values(f, 1)
