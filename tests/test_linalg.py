@@ -24,6 +24,12 @@ def test_each_matrix_gets_the_jitter_it_needs() -> None:
     assert added.tolist() == pytest.approx([0.0, 1e-8, 1e-4, 1e-6], rel=1e-4, abs=1e-14)
 
 
+def test_even_errors_as_large_as_the_scale_are_survived() -> None:
+    # What was left of the variances of two points near 88 others, of which one had no noise.
+    left = torch.tensor([[1.6e-4, -1.0e-2], [-1.0e-2, -0.8]], dtype=torch.float64)
+    assert linalg.cholesky(left, scale=torch.tensor(2.6, dtype=torch.float64)).isfinite().all()
+
+
 def test_hopeless_matrices_are_explained() -> None:
     with pytest.raises(DataError, match="NaN"):
         linalg.cholesky(torch.full((2, 2), torch.nan))

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from amortes.errors import DataError
 
-JITTERS = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
+JITTERS = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)
 SMALL = 64
 """Rows of triangular matrices up to which it does not pay to leave out zeros."""
 

@@ -110,3 +110,14 @@ def test_datasets_without_warps_are_those_of_the_model_without(
     assert (information[1, 4:8] == np.eye(9)[4:8]).all()
     part = posterior.rows(np.array([1]))
     assert part.derivatives(z[1:2])[0] == pytest.approx(value[1:2])
+
+
+def test_noise_is_never_less_than_can_be_computed_with(task: TaskBatch) -> None:
+    prior, X = PRIORS["real"], task.X[:1]
+    posterior = HyperPosterior(prior, X.numpy(), task.y[:1].numpy())
+    z = np.zeros((1, 1, posterior.p))
+    z[..., posterior.d + 1] = -8.0
+    hyper = hyperparameters(prior, z[:, 0], posterior.d)
+    assert float(hyper.noise_sd) == hyper_posterior.LEAST_NOISE_SD
+    root = torch.from_numpy(posterior.root(z)[:, 0])
+    assert torch.allclose(root @ root.mT, observed_covariance(prior, hyper, X), rtol=1e-12)

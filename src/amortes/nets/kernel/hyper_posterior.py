@@ -37,6 +37,9 @@ from amortes.prior.gp import GPPrior, Hyperparameters, Marginal
 from amortes.prior.kernels import correlation, scaled, square_distance
 
 MANY = 16
+# Of the noise, with results of variance 1: with less, covariances of smooth functions cannot be
+# factorised in double precision, nor points be appended to them.
+LEAST_NOISE_SD = 1e-6
 # Numbers per temporary, 1 MB: more do not stay in the cache.
 CHUNK = 1 << 17
 
@@ -203,7 +206,8 @@ class HyperPosterior:
 
     def _noise(self, z: Array) -> Array:
         """Variances of the noise at z, `... x p`: `...`."""
-        return np.square(self._value(self.prior.noise_sd, z[..., self.d + 1]))
+        sd = self._value(self.prior.noise_sd, z[..., self.d + 1])
+        return np.square(np.maximum(sd, LEAST_NOISE_SD))
 
     def _roughness(self, z: Array) -> Array:
         """Share of Matern-5/2 in a mixed kernel at z, `... x p`: `... x 1 x 1`."""
@@ -252,6 +256,7 @@ def hyperparameters(
     mean = np.zeros((*z.shape[:-1], 1))
     whole = np.concatenate([z[..., : d + 2], mean, z[..., d + 2 :]], axis=-1)
     hyper = prior.hyperparameters(torch.from_numpy(whole), d)
+    hyper.noise_sd.clamp_(min=LEAST_NOISE_SD)
     if warped is None or hyper.warp is None:
         return hyper
     if not warped.any():
