@@ -8,7 +8,7 @@ import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from amortes.bench.problems import hpob, lcbench, models, synthetic
+from amortes.bench.problems import classic, hpob, lcbench, models, synthetic
 from amortes.bench.problems.registry import KINDS
 from amortes.bench.protocol import Kind
 from amortes.bench.results import PlannedRun
@@ -41,6 +41,7 @@ SUITES: dict[str, list[Part]] = {
     "hpob": _parts(hpob.KIND),
     "sklearn": _parts(models.KIND),
     "real": [Part(tuple(name for names in REAL.values() for name in names), 100, (0, 1, 2, 3, 4))],
+    "wide": _parts(classic.WIDE_KIND),
     "mini": [
         Part(("branin", "hartmann4"), 15, (0, 1, 2)),
         Part(("sklearn-mlp-wine",), 10, (0, 1, 2)),
@@ -62,6 +63,7 @@ SUITES: dict[str, list[Part]] = {
 }
 OTHER_METHODS: dict[str | None, tuple[str, ...]] = {
     "real": ("auto", "jes", "logei", "botorch", "optuna-gp", "optuna-tpe", "hebo", "random"),
+    "wide": ("auto", "botorch", "optuna-gp", "optuna-tpe", "random"),
     "mini": ("jes", "logei", "jes@kernel-paper", "map-logei", "optuna-tpe", "random"),
     "runtime": ("pes", "mes", "jes", "map-logei", "fb-pes", "fb-mes", "fb-jes"),
 }

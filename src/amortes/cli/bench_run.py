@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from amortes.bench.results import PlannedRun
     from amortes.engines import Engine
 
-SUITES = ["synthetic", "noise", "lcbench", "hpob", "sklearn", "real", "mini", "paper", "runtime"]
+SUITES = [
+    *("synthetic", "noise", "lcbench", "hpob", "sklearn", "real", "wide"),
+    *("mini", "paper", "runtime"),
+]
 
 
 @click.command()

@@ -6,8 +6,16 @@ import pytest
 import scipy.optimize
 import torch
 
-from amortes.bench.problems.classic import FUNCTIONS, NAMES, NOISY_NAMES, Classic
+from amortes.bench.problems.classic import (
+    FUNCTIONS,
+    NAMES,
+    NOISY_NAMES,
+    WIDE,
+    WIDE_NAMES,
+    Classic,
+)
 from amortes.bench.problems.synthetic import sobol_points
+from amortes.random import generator
 
 pytest.importorskip("botorch")
 
@@ -57,6 +65,19 @@ def test_maxima_are_not_in_the_centre() -> None:
     assert distance.mean() > 0.1
 
 
+@pytest.mark.parametrize("name", WIDE_NAMES)
+def test_wide_functions_have_a_maximum_at_the_maximiser(name: str) -> None:
+    problem, function = Classic(name), WIDE[name.removeprefix("wide-")]
+    low, high = problem._box
+    optimum = torch.as_tensor(function.optimum, dtype=torch.float64).expand(len(low))
+    X = torch.rand(64, problem.d, dtype=torch.float64, generator=generator(0))
+    X[:, problem._used] = (optimum - low) / (high - low)
+    assert float(problem.value(X).max()) == pytest.approx(problem.best, abs=2e-4)
+    assert problem.value(X).std() < 1e-9  # whatever the coordinates that it does not depend on
+    assert problem.d - function.unused == len(low)
+    assert (problem.value(sobol_points(problem.d, 512)) < problem.best).all()
+
+
 def test_noise_is_a_tenth_of_the_range() -> None:
     noisy, plain = Classic("classic-branin-noisy"), Classic("classic-branin")
     X = sobol_points(2, 4096)
@@ -67,3 +88,4 @@ def test_noise_is_a_tenth_of_the_range() -> None:
 
 def test_names() -> None:
     assert len(set(NAMES + NOISY_NAMES)) == 2 * len(FUNCTIONS)
+    assert len(set(NAMES + WIDE_NAMES)) == len(FUNCTIONS) + len(WIDE)

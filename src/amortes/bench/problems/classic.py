@@ -1,4 +1,4 @@
-"""Classic test functions in 2 to 8 dimensions, without their habit of being best in the centre.
+"""Classic test functions, without their habit of being best in the centre.
 
 BoTorch's functions, as functions to be maximised, each on a box of its own inside the usual domain:
 along each coordinate the box has a random share of the domain's width, between a half and 0.8, and
@@ -8,8 +8,11 @@ can be anywhere, while its value stays. The boxes depend on the names of the fun
     classic-<function>          without noise
     classic-<function>-noisy    with noise, of standard deviation 0.1 (best - lowest), the lowest
                                 value being that of 4,096 Sobol points
+    wide-<function>             of 20 to 30 coordinates; those of the function are at random places
+                                among some that it does not depend on, if there are any
 """
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +24,7 @@ from amortes.bench.problems.synthetic import botorch_function, sobol_points, wit
 from amortes.bench.protocol import Kind, Problem
 from amortes.random import hashed
 
-PREFIX, NOISY = "classic-", "-noisy"
+PREFIX, NOISY, WIDE_PREFIX = "classic-", "-noisy", "wide-"
 NOISE_SHARE = 0.1  # of the range
 WIDTHS = (0.5, 0.8)  # of boxes, as shares of the domain
 
@@ -29,6 +32,8 @@ WIDTHS = (0.5, 0.8)  # of boxes, as shares of the domain
 @dataclass(frozen=True)
 class Function:
     """The class in BoTorch, the dimension if it can be chosen, a maximiser and its value.
+
+    Then how many coordinates there are on which it does not depend.
 
     The maximiser has six digits, enough to place a box around it; a number stands for a vector of
     equal coordinates. The value is from Newton-like searches around it.
@@ -38,6 +43,7 @@ class Function:
     optimum: float | tuple[float, ...]
     best: float
     dim: int | None = None
+    unused: int = 0
 
 
 FUNCTIONS: dict[str, Function] = {
@@ -76,31 +82,45 @@ FUNCTIONS: dict[str, Function] = {
     "cosine8": Function("Cosine8", 0.0, 0.8),
     "levy8": Function("Levy", 1.0, 0.0, 8),
 }
+WIDE: dict[str, Function] = {
+    "levy20": Function("Levy", 1.0, 0.0, 20),
+    "ackley20": Function("Ackley", 0.0, 0.0, 20),
+    "rosenbrock20": Function("Rosenbrock", 1.0, 0.0, 20),
+    "styblinski-tang20": Function("StyblinskiTang", -2.903534, 783.3233140754282, 20),
+    "griewank24": Function("Griewank", 0.0, 0.0, 24),
+    "hartmann6-in-24": dataclasses.replace(FUNCTIONS["hartmann6"], unused=18),
+    "rosenbrock30": Function("Rosenbrock", 1.0, 0.0, 30),
+    "levy8-in-30": dataclasses.replace(FUNCTIONS["levy8"], unused=22),
+}
 NAMES = tuple(f"{PREFIX}{name}" for name in FUNCTIONS)
 NOISY_NAMES = tuple(f"{name}{NOISY}" for name in NAMES)
+WIDE_NAMES = tuple(f"{WIDE_PREFIX}{name}" for name in WIDE)
 
 
 class Classic(Problem):
-    """One of `FUNCTIONS`, by a name such as `classic-levy5` or `classic-levy5-noisy`."""
+    """A function by a name such as `classic-levy5`, `classic-levy5-noisy`, or `wide-levy20`."""
 
     best: float
 
     def __init__(self, name: str) -> None:
         self.name = name
         noisy = name.endswith(NOISY)
-        base = name.removeprefix(PREFIX).removesuffix(NOISY)
-        function = FUNCTIONS[base]
+        base = name.removeprefix(PREFIX).removeprefix(WIDE_PREFIX).removesuffix(NOISY)
+        function = WIDE[base] if name.startswith(WIDE_PREFIX) else FUNCTIONS[base]
         self._function = botorch_function(function.botorch, function.dim)
         self._sign = -1.0 if self._function.is_minimization_problem else 1.0
-        self.d, self.best = self._function.dim, function.best
+        self.d, self.best = self._function.dim + function.unused, function.best
         self._box = _box(base, self._function.bounds, function.optimum)
+        rng = np.random.Generator(np.random.Philox(key=hashed(name)))
+        used = rng.permutation(self.d)[: self._function.dim]
+        self._used = torch.from_numpy(used) if function.unused else slice(None)
         if noisy:
             lowest = float(self.value(sobol_points(self.d)).min())
             self.noise_sd = NOISE_SHARE * (self.best - lowest)
 
     def value(self, X: Tensor) -> Tensor:
         """The function at X, `m x d` in the unit cube: `m`."""
-        value: Tensor = self._sign * self._function(within(self._box, X))
+        value: Tensor = self._sign * self._function(within(self._box, X[:, self._used]))
         return value
 
 
@@ -130,3 +150,4 @@ NOISY_KIND = Kind(
     make=Classic,
     real=tuple(f"{name}{NOISY}" for name in KIND.real),
 )
+WIDE_KIND = Kind(family="wide", names=WIDE_NAMES, make=Classic, seeds=(0, 1, 2))

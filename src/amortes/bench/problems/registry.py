@@ -18,6 +18,7 @@ KINDS: tuple[Kind, ...] = (
     synthetic.NOISE_KIND,
     classic.KIND,
     classic.NOISY_KIND,
+    classic.WIDE_KIND,
     engineering.KIND,
     chemistry.KIND,
     lcbench.KIND,
