@@ -10,11 +10,12 @@ from click.testing import CliRunner
 from amortes.cli.train import alpha, base, bench, curves, require_kind, run, settings_of
 from amortes.cli.weights import card_rows
 from amortes.errors import ConfigError, FileError
-from amortes.files import sha256
+from amortes.nets.kernel import KernelNetwork
+from amortes.nets.kernel.representers import RepresenterConfig
 from amortes.prior.gp import named_prior
-from amortes.training import loop
+from amortes.training import lessons, loop
 from amortes.training.export import export, load_network
-from amortes.training.recipes import architecture, recipe
+from amortes.training.recipes import architecture
 from amortes.training.run import TrainingRun
 from tests.cli.call import invoke
 from tests.training.fake import fake_recipe
@@ -80,19 +81,6 @@ def test_a_run_on_a_base_and_what_comes_next(base_run: Path, tmp_path: Path) -> 
     assert (recipe.stage, recipe.steps, recipe.prior.name) == ("alpha", 2, "paper-1d")
 
 
-def test_gains_of_a_teacher(base_run: Path, tmp_path: Path) -> None:
-    folder, file = tmp_path / "alpha", tmp_path / "k.safetensors"
-    invoke(alpha, "--base", base_run, "--run", folder, "--steps", 2)
-    export(TrainingRun.open(folder), file)
-    arguments = ("--base", base_run, "--run", tmp_path / "taught", "--steps", 2)
-    invoke(alpha, *arguments, "--teacher", file)
-    assert TrainingRun.open(tmp_path / "taught").describe()["teacher"] == sha256(file)
-    trained = [TrainingRun.open(run).weights()[0] for run in (folder, tmp_path / "taught")]
-    assert not torch.equal(*(weights["alpha.0.weight"] for weights in trained))
-    with pytest.raises(ConfigError, match=r"teacher: .* -> None"):
-        invoke(alpha, *arguments)
-
-
 def test_it_needs_a_run(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="not the folder of a run"):
         invoke(alpha, "--base", tmp_path / "nothing", "--run", tmp_path / "alpha")
@@ -106,16 +94,24 @@ def test_the_recipe_must_suit_the_base(base_run: Path, tmp_path: Path) -> None:
         invoke(alpha, "--recipe", "paper", "--base", base_run, "--run", tmp_path)
 
 
-def test_gains_of_kernel_networks_are_not_learned(base_run: Path, tmp_path: Path) -> None:
-    message = r"gains are computed, not learned; use --recipe transformer"
-    with pytest.raises(ConfigError, match=message):
-        invoke(alpha, "--recipe", "kernel", "--base", base_run, "--run", tmp_path)
-    learner = recipe("kernel", "base", named_prior("paper-1d"), ["steps=1", "tasks.max_context=4"])
-    loop.train(tmp_path / "kernel", learner)
-    with pytest.raises(ConfigError, match=message):
-        invoke(alpha, "--base", tmp_path / "kernel", "--run", tmp_path / "alpha")
-    with pytest.raises(ConfigError, match=r"nothing in .* is learned; its gains are computed"):
-        invoke(alpha, "--recipe", "kernel", "--base", "kernel-paper", "--run", tmp_path / "alpha")
+def test_gains_of_kernel_networks_need_no_trained_base(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = RepresenterConfig(count=16, num_global=32, per_centre=4, draws=16, optima=8)
+    monkeypatch.setattr(lessons, "TEACHER", few)
+    sizes = ("steps=2", "lessons=2", "validation_batches=1", "tasks.batch_size=2")
+    options = [part for size in (*sizes, "tasks.max_context=4") for part in ("--set", size)]
+    run, file = tmp_path / "alpha", tmp_path / "k.safetensors"
+    result = invoke(alpha, "--base", "kernel-paper-1d", "--run", run, *options)
+    assert "amortes export" in result.stderr
+    export(TrainingRun.open(run), file)
+    network, card = load_network(file)
+    assert list(card.stages) == ["alpha"]
+    assert isinstance(network, KernelNetwork)
+    assert network.gain_network is not None
+    X = torch.rand(1, 3, 1, dtype=torch.float64)
+    state = network.condition(X, X[..., 0])
+    assert network.expected_gain(state, X, "jes").isfinite().all()
 
 
 def test_speed_as_table_and_json() -> None:

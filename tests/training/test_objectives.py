@@ -22,10 +22,8 @@ from amortes.training.objectives import (
     posterior_optima,
     query_mean,
     summarise,
-    taught_gains,
 )
-from amortes.training.recipes import build_network
-from tests.training.fake import FakeConfig, FakeNetwork
+from tests.training.fake import FakeNetwork
 
 
 @pytest.fixture
@@ -224,24 +222,6 @@ def test_a_network_may_have_a_base_loss_of_its_own(
     assert metrics.keys() == {"loss", "term"}
     assert not metrics["term"].requires_grad
     assert torch.equal(metrics["loss"], loss.detach())
-
-
-def test_alpha_learns_what_a_teacher_believes(network: FakeNetwork, task: TaskBatch) -> None:
-    teacher = build_network("fake", FakeConfig(bars=9), network.prior, seed=3).double()
-    believed = teacher.gain(teacher.condition(task.X, task.y), task.Xq)
-    draws = taught_gains(teacher, task)
-    torch.testing.assert_close(draws.mean(0), believed.mean)
-    for p in (0.25, 0.75):  # as many below each quartile, but for the shift to the right mean
-        below = (draws <= believed.icdf(torch.tensor(p))).double().mean(0)
-        assert ((below - p).abs() < 0.15).all()
-    loss, metrics = alpha_loss(network, task, num_pending=1, teacher=teacher)
-    gain = network.gain(network.condition(task.X[:, :4], task.y[:, :4], task.X[:, 4:]), task.Xq)
-    fair = ~task.near_optimum
-    expected = average(-gain.log_prob(draws).mean((0, -1)), fair)
-    assert float(loss.detach()) == pytest.approx(expected)
-    assert float(metrics["mes_target"]) == pytest.approx(average(believed.mean[..., 1], fair))
-    loss.backward()  # type: ignore[no-untyped-call]
-    assert all(p.grad is None for p in teacher.parameters())
 
 
 def test_alpha_learns_gains_of_known_y_from_hidden_y(network: FakeNetwork, task: TaskBatch) -> None:

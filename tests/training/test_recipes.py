@@ -19,7 +19,7 @@ from amortes.training.recipes import (
     Stage,
     architecture,
     build_network,
-    learns_gains,
+    needs_alpha,
     read_config,
     recipe,
 )
@@ -60,9 +60,9 @@ def test_configurations_are_read_for_every_kind() -> None:
             read_config(kind, {"seed": 3})
 
 
-def test_what_has_an_alpha_stage() -> None:
-    assert learns_gains("transformer")
-    assert not learns_gains("kernel")
+def test_what_needs_an_alpha_stage() -> None:
+    assert needs_alpha("transformer")
+    assert not needs_alpha("kernel")
 
 
 def test_unknown_kind_lists_those_there_are() -> None:
@@ -78,9 +78,8 @@ SMALL = {
     "transformer": ("config.width=16", "config.layers=1", "config.hidden=16", "config.bars=50"),
     "kernel": ("config.encoder.width=16", "config.encoder.layers=1"),
 }
-ALL = [
-    (name, stage) for name in RECIPES for stage in STAGES if (name, stage) != ("kernel", "alpha")
-]
+ALL = [(name, stage) for name in RECIPES for stage in STAGES]
+OF_TASKS = [(name, stage) for name, stage in ALL if (name, stage) != ("kernel", "alpha")]
 
 
 @pytest.mark.parametrize(("name", "stage"), ALL)
@@ -148,15 +147,21 @@ def test_configuration_must_be_that_of_the_network() -> None:
         Recipe.from_dict({})
 
 
-def test_kernel_networks_have_no_alpha_stage() -> None:
-    message = r"no alpha stage for kernel networks, whose gains are computed.* --recipe transformer"
-    with pytest.raises(ConfigError, match=message):
-        recipe("kernel", "alpha", PAPER)
-    with pytest.raises(ConfigError, match=message):
-        Recipe.from_dict(recipe("kernel", "base", PAPER).to_dict() | {"stage": "alpha"})
+def test_kernel_networks_learn_gains_from_lessons() -> None:
+    chosen = recipe("kernel", "alpha", PAPER)
+    assert chosen.taught
+    assert chosen.config.gains is not None
+    assert Recipe.from_dict(chosen.to_dict()) == chosen
+    assert recipe("kernel", "base", PAPER).config.gains is None
+    with pytest.raises(ConfigError, match="lessons"):
+        recipe("kernel", "alpha", PAPER, ["lessons=0"])
+    with pytest.raises(ConfigError, match=r"config\.particles\.count: .* 16 or more, not 4"):
+        recipe("kernel", "alpha", PAPER, ["config.particles.count=4"])
+    with pytest.raises(ConfigError, match=r"config\.gains"):
+        dataclasses.replace(chosen, config=KernelConfig())
 
 
-@pytest.mark.parametrize(("name", "stage"), ALL)
+@pytest.mark.parametrize(("name", "stage"), OF_TASKS)
 def test_real_networks_take_a_step(name: str, stage: Stage) -> None:
     sizes = ("tasks.batch_size=2", "tasks.num_queries=3", "tasks.max_context=4", "prior.max_dim=2")
     chosen = recipe(name, stage, PAPER, [*SMALL[name], *sizes])

@@ -31,8 +31,6 @@ def test_same_recipe_goes_on_another_is_refused(tmp_path: Path) -> None:
         TrainingRun.start(tmp_path, fake_recipe(lr=0.5))
     with pytest.raises(ConfigError, match="corpus: None -> abc"):
         TrainingRun.start(tmp_path, fake_recipe(), corpus="abc")
-    with pytest.raises(ConfigError, match="teacher: None -> abc"):
-        TrainingRun.start(tmp_path, fake_recipe(), teacher="abc")
 
 
 def test_base_may_have_learnt_more(tmp_path: Path) -> None:

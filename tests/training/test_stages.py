@@ -8,8 +8,9 @@ from amortes.errors import ConfigError
 from amortes.nets.kernel import KernelConfig
 from amortes.training.export import export, load_network
 from amortes.training.learner import Learner
+from amortes.training.recipes import recipe
 from amortes.training.run import Progress, TrainingRun
-from amortes.training.stages import Base, initial_network, load_teacher
+from amortes.training.stages import Base, initial_network
 from tests.training.fake import PRIOR, FakeConfig, FakeNetwork, export_untrained, fake_recipe
 
 
@@ -105,28 +106,12 @@ def test_start_must_fit_the_recipe(tmp_path: Path, base: Path, taught: Path) -> 
         initial_network(fake_recipe("alpha"), base, tmp_path / "base.safetensors")
 
 
-def test_teacher_is_the_network_of_a_file(taught: Path) -> None:
-    teacher = load_teacher(fake_recipe("alpha", config=FakeConfig(width=5)), taught)
-    assert teacher.config == FakeConfig()
-    assert not any(p.requires_grad for p in teacher.parameters())
-
-
 def test_networks_of_which_nothing_is_learned(tmp_path: Path) -> None:
     file = tmp_path / "kernel.safetensors"
     export_untrained(file, KernelConfig(encoder=None), PRIOR)
-    assert load_teacher(fake_recipe("alpha"), file).prior == PRIOR
-    with pytest.raises(ConfigError, match=r"base: nothing in .* is learned"):
-        Base.open(file)
-
-
-def test_teacher_must_know_gains_of_the_same_prior(
-    tmp_path: Path, base: Path, taught: Path
-) -> None:
-    with pytest.raises(ConfigError, match="only the alpha stage"):
-        load_teacher(fake_recipe("base"), taught)
-    other = dataclasses.replace(PRIOR, name="other")
-    with pytest.raises(ConfigError, match=r"'tiny', not on 'other'\. .* name: tiny -> other\."):
-        load_teacher(fake_recipe("alpha", prior=other), taught)
-    export(TrainingRun.open(base), tmp_path / "base.safetensors")
-    with pytest.raises(ConfigError, match="knows no gains"):
-        load_teacher(fake_recipe("alpha"), tmp_path / "base.safetensors")
+    base = Base.open(file)
+    assert base.about is None
+    assert base.recipe.prior == PRIOR
+    network = initial_network(recipe("kernel", "alpha", PRIOR, config=base.recipe.config), base)
+    assert list(network.base_parameters()) == []
+    assert list(network.alpha_parameters())

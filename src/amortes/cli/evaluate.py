@@ -134,7 +134,7 @@ def alpha(
       amortes evaluate alpha mine.safetensors --cells 1:8 --tasks 2 --no-botorch
     """
     network, card = load_network(weights)
-    if network.learned_gains and "alpha" not in card.stages:
+    if network.needs_alpha and "alpha" not in card.stages:
         raise FileError(f"{weights} has no trained gains; export the run of an alpha stage.")
     prior = named_prior(prior_name) if prior_name else network.prior
     cells = cells or alpha_scores.grid(prior)

@@ -30,7 +30,7 @@ from amortes.training import loop
 from amortes.training.distributed import torch_settings
 from amortes.training.export import load_network
 from amortes.training.learning_curves import draw_curves
-from amortes.training.recipes import RECIPES, STAGES, Recipe, learns_gains, recipe
+from amortes.training.recipes import RECIPES, STAGES, Recipe, needs_alpha, recipe
 from amortes.training.run import TrainingRun
 from amortes.training.stages import Base
 from amortes.training.throughput import bench as measure
@@ -103,23 +103,22 @@ def base(recipe_name: str, prior: str, start: Path | None, **options: Any) -> No
 @option("--base", "trained", type=Weights(), required=True,
         help="Base to train on: the folder of a base run, or a trained network (name or "
              "file). Its weights do not change.")  # fmt: skip
-@option("--teacher", type=Weights(),
-        help="Learn the gains of this trained network (name or file) instead of those "
-             "of the base.")  # fmt: skip
 @run_options
 def alpha(recipe_name: str | None, trained: Path, **options: Any) -> None:
-    """Train the alpha stage of a transformer: the information gains PES, MES and JES.
+    """Train the alpha stage of a network: the information gains PES, MES and JES.
 
-    The prior and the architecture are those of the base. Kernel networks have no alpha stage,
-    because they compute their gains.
+    The prior and the architecture are those of the base. A kernel network learns what many draws of
+    the optimum tell; without an alpha stage it takes such draws itself, which is slower. A
+    transformer learns what the optimum takes off the entropy of its own base.
 
     \b
     Examples:
       amortes train alpha --base runs/t1 --run runs/t1-alpha
       amortes train alpha --base runs/t1 --run runs/t1-fine --set config.gain_bars=400
-      amortes train alpha --base runs/t1 --run runs/t1-taught --teacher kernel-paper
+      amortes train alpha --base kernel-real --run runs/k1-alpha --workers 1
 
-    Progress shows the negative log-likelihood of the gains; metrics.jsonl also has their R^2.
+    The loss of a transformer is the negative log-likelihood of the gains; metrics.jsonl also has
+    their R^2.
     """
     opened = Base.open(trained)
     source = opened.recipe
@@ -212,7 +211,7 @@ def run(chosen: Recipe, *, folder: Path, corpus_folder: Path | None, **options: 
     ERR.print(f"Step {outcome.step} of {chosen.steps}{score}, in {folder}.", soft_wrap=True)
     if outcome.reason == "out of time":
         ERR.print("Out of time. Run the same command again to continue.")
-    elif chosen.stage == "base" and learns_gains(chosen.network):
+    elif chosen.stage == "base" and needs_alpha(chosen.network):
         ERR.print(f"Next: amortes train alpha --base {folder} --run {folder}-alpha", soft_wrap=True)
     else:
         ERR.print(f"Next: amortes export {folder} -o weights.safetensors", soft_wrap=True)

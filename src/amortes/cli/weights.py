@@ -13,7 +13,7 @@ from amortes.files import read_json
 from amortes.pretrained import names, weights_path
 from amortes.training.export import Card, adjust, load_network
 from amortes.training.export import export as write_network
-from amortes.training.recipes import learns_gains
+from amortes.training.recipes import needs_alpha
 from amortes.training.run import TrainingRun
 
 
@@ -65,7 +65,6 @@ def card_rows(card: Card) -> list[dict[str, str]]:
             f"recipe {recipe['name']}, step {stage['step']} of {recipe['steps']}, "
             f"{tasks['min_context']}..{tasks['max_context']} points, "
             f"seed {recipe['seed']}, {stage['seconds'] / 3600:.2f} h{_before(stage)}"
-            f"{', gains of another network' * bool(stage.get('teacher'))}"
         )
     facts |= {f"score: {name}": str(value) for name, value in card.scores.items()}
     facts["licence"] = card.licence
@@ -128,7 +127,7 @@ def export(
         click.echo(json.dumps(dataclasses.asdict(card), indent=2))
         return
     show_rows(card_rows(card), as_json=False, title=str(output))
-    if learns_gains(card.network) and "alpha" not in card.stages:
+    if needs_alpha(card.network) and "alpha" not in card.stages:
         ERR.print(
             f"It has no gains, because {source} is a base run. Train an alpha stage on it, and "
             f"export that run."

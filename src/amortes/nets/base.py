@@ -48,8 +48,8 @@ class Network(nn.Module, ABC, Generic[State]):
     inference_dtype: torch.dtype = torch.float32
     """Type of the parameters in use; float64 where rounding would disturb line searches."""
 
-    learned_gains: bool = True
-    """Whether gains need an alpha stage."""
+    needs_alpha: bool = True
+    """Whether gains are not known without an alpha stage."""
 
     cpu_only: bool = False
     """Whether it makes tensors of its own, all on the CPU."""

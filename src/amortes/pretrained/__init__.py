@@ -69,7 +69,7 @@ def as_network(network: AnyNetwork | None, *, gains: bool = False) -> Network[An
             f"from {', '.join(names())}."
         )
     loaded, card = load_network(network)
-    if gains and loaded.learned_gains and "alpha" not in card.stages:
+    if gains and loaded.needs_alpha and "alpha" not in card.stages:
         raise ConfigError(
             f"network: {os.fspath(network)} has no trained gains. Train an alpha stage on it, or "
             f"use logei or ei."

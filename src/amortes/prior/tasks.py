@@ -74,6 +74,14 @@ class TaskBatch:
         """Variance of an observation about f: `b x 1`."""
         return self.hyper.noise_sd.square()[:, None]
 
+    def __len__(self) -> int:
+        """The number b of datasets."""
+        return len(self.X)
+
+    def __str__(self) -> str:
+        """What sort of datasets these are, for messages."""
+        return f"d={self.X.shape[2]}, n={self.X.shape[1]}"
+
 
 class PathSource(Protocol):
     """Where paths whose maxima are known come from, such as a corpus on disk."""
@@ -141,7 +149,7 @@ class TaskStream(Dataset[TaskBatch]):
             num_workers=workers,
             generator=torch.Generator(),  # unused, but else it takes numbers from the global one
             multiprocessing_context="forkserver" if workers else None,
-            worker_init_fn=_ignore_signals,
+            worker_init_fn=ignore_signals,
         )
         yield from loader
 
@@ -202,6 +210,7 @@ def _no_optimum(paths: Paths) -> Optimum:
     return Optimum(nowhere, nowhere[:, 0])
 
 
-def _ignore_signals(worker: int) -> None:
+def ignore_signals(worker: int) -> None:
+    """What processes that make batches ahead begin with."""
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, signal.SIG_IGN)

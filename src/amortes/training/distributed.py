@@ -19,7 +19,7 @@ import contextlib
 import dataclasses
 import importlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -31,22 +31,26 @@ from amortes.errors import ConfigError, DataError
 from amortes.prior.tasks import TaskBatch
 
 T = TypeVar("T")
+Batch = TypeVar("Batch", bound=Sized)
 CPU = torch.device("cpu")
 NUMERICAL = (DataError, torch.linalg.LinAlgError)  # type: ignore[attr-defined]
 """What a block that computes may raise, on data or weights it cannot cope with."""
 
 
-def place(task: TaskBatch, device: torch.device, dtype: torch.dtype) -> TaskBatch:
+def place(task: T, device: torch.device, dtype: torch.dtype) -> T:
     """The batch on a device, in the given type; hyperparameters stay float64 (no network input)."""
 
     def move(t: Tensor) -> Tensor:
         return t.to(device, dtype if t.is_floating_point() else t.dtype)
 
-    hyper = map_tensors(task.hyper, lambda t: t.to(device))
-    return dataclasses.replace(map_tensors(task, move), hyper=hyper)
+    moved = map_tensors(task, move)
+    if isinstance(task, TaskBatch):
+        hyper = map_tensors(task.hyper, lambda t: t.to(device))
+        return dataclasses.replace(moved, hyper=hyper)  # type: ignore[type-var]
+    return moved
 
 
-def take_rows(task: TaskBatch, rows: slice) -> TaskBatch:
+def take_rows(task: T, rows: slice) -> T:
     """Some of the b datasets of a batch."""
     return map_tensors(task, lambda t: t[rows])
 
@@ -85,9 +89,9 @@ class Ranks:
             batch_size * self.rank // self.world, batch_size * (self.rank + 1) // self.world
         )
 
-    def share(self, task: TaskBatch) -> tuple[TaskBatch, float]:
+    def share(self, task: Batch) -> tuple[Batch, float]:
         """The rows of a batch that are this rank's, and which part of the batch that is."""
-        b = task.X.shape[0]
+        b = len(task)
         rows = self.rows(b)
         return take_rows(task, rows), (rows.stop - rows.start) / b
 

@@ -57,7 +57,8 @@ def export(
     recipe, stage = run.recipe, run.describe()
     stages: dict[str, Any] = {recipe.stage: stage}
     if recipe.stage == "alpha":
-        stages = {"base": run.config["base"], "alpha": stage}
+        base = run.config["base"]  # None if nothing is learned there
+        stages = {"alpha": stage} if base is None else {"base": base, "alpha": stage}
     weights, _ = run.weights()
     config = settings.override(recipe.config, overrides)
     network = build_network(recipe.network, config, recipe.prior)
@@ -128,9 +129,11 @@ def load_network(path: AnyPath) -> tuple[Network[Any], Card]:
         config = read_config(card.network, card.config)
         prior = GPPrior.from_dict(card.prior)
         network = build_network(card.network, config, prior)
-        # A network of which nothing is learned has no stages.
-        learned = bool(card.stages) or any(True for _ in network.parameters())
-        points = card.stages["base"]["recipe"]["tasks"]["max_context"] if learned else None
+        points = None
+        if not network.any_size:
+            points = card.stages["base"]["recipe"]["tasks"]["max_context"]
+        elif any(True for _ in network.parameters()) and not card.stages:
+            raise KeyError("stages")
     except (ConfigError, TypeError, KeyError) as error:
         reason = f"its card has no {error}." if isinstance(error, KeyError) else error
         raise FileError(
@@ -138,7 +141,7 @@ def load_network(path: AnyPath) -> tuple[Network[Any], Card]:
         ) from error
     _require_fit(network, tensors, f"{path} does not fit its own card")
     network.load_state_dict(tensors)
-    network.trained_points = None if network.any_size else points
+    network.trained_points = points
     return network.to(network.inference_dtype).requires_grad_(False).eval(), card
 
 

@@ -22,10 +22,12 @@ from torch import Tensor, nn
 
 from amortes.errors import ConfigError, FileError
 from amortes.nets.base import Network
+from amortes.nets.kernel import KernelNetwork
 from amortes.prior.tasks import TaskBatch
 from amortes.random import generator
 from amortes.training.distributed import place
-from amortes.training.objectives import HINTS, Metrics, alpha_loss, base_loss
+from amortes.training.lessons import Lesson
+from amortes.training.objectives import HINTS, Metrics, alpha_loss, base_loss, lesson_loss
 from amortes.training.optimisers import learning_rate, make_optimisers
 from amortes.training.recipes import Recipe
 
@@ -42,11 +44,9 @@ class Learner:
         network: Network[Any],
         device: torch.device,
         *,
-        teacher: Network[Any] | None = None,
         compiled: bool = False,
     ) -> None:
-        networks = (network, teacher)
-        if device.type != "cpu" and any(one is not None and one.cpu_only for one in networks):
+        if device.type != "cpu" and network.cpu_only:
             raise ConfigError(f"device: kernel networks run on the cpu only, not on {device}.")
         self.recipe, self.device, self.step = recipe, device, 0
         self.dtype: torch.dtype = getattr(torch, recipe.dtype)
@@ -64,23 +64,29 @@ class Learner:
             (averages[name], p) for name, p in network.named_parameters() if p.requires_grad
         ]
         self.optimisers = make_optimisers(self.parameters, recipe)
-        teacher = None if teacher is None else teacher.to(device)
         self._plain_loss: Any = (
-            base_loss
-            if base
-            else partial(alpha_loss, teacher=teacher, num_optima=recipe.num_optima)
+            base_loss if base else partial(alpha_loss, num_optima=recipe.num_optima)
         )
         # One graph for all shapes, since dimension and context size change from batch to batch.
         self._loss = torch.compile(self._plain_loss, dynamic=True) if compiled else self._plain_loss
+
+    def standardise(self, lesson: Lesson) -> None:
+        """Standardise what a gain network reads."""
+        for network in (self.network, self.average):
+            assert isinstance(network, KernelNetwork)
+            assert network.gain_network is not None
+            network.gain_network.standardise(lesson.pairs.float(), lesson.queries.float())
 
     @property
     def learning_rate(self) -> float:
         """Learning rate of the coming step."""
         return learning_rate(self.recipe, self.step)
 
-    def forward(self, task: TaskBatch) -> tuple[Tensor, Metrics]:
+    def forward(self, task: TaskBatch | Lesson) -> tuple[Tensor, Metrics]:
         """Loss of the current weights on a batch, with the choices of the current step."""
         task = place(task, self.device, self.dtype)
+        if isinstance(task, Lesson):
+            return lesson_loss(self.network, task)
         rng = generator(self.recipe.seed, self.step, CHOICE_KEY)
         hide, amount, which = torch.rand(3, generator=rng, dtype=torch.float32).tolist()
         options: dict[str, Any] = {}
@@ -92,9 +98,11 @@ class Learner:
         return self._evaluate(self._loss, self.network, task, options)
 
     @torch.no_grad()
-    def validate(self, task: TaskBatch) -> Metrics:
+    def validate(self, task: TaskBatch | Lesson) -> Metrics:
         """Metrics of the averaged weights on a batch: all conditionings, nothing pending."""
         task = place(task, self.device, self.dtype)
+        if isinstance(task, Lesson):
+            return lesson_loss(self.average, task)[1]
         return self._evaluate(self._plain_loss, self.average, task, {})[1]
 
     def _evaluate(

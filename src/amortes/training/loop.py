@@ -7,27 +7,30 @@ the steps since its last save and ends with the same weights as one never distur
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 from amortes.corpora.corpus import Corpus
 from amortes.errors import DataError, TrainingError
-from amortes.files import AnyPath, sha256
-from amortes.prior.tasks import TaskBatch, TaskStream
+from amortes.files import AnyPath
+from amortes.prior.tasks import TaskBatch
 from amortes.training.distributed import NUMERICAL, Ranks, joined, torch_settings
 from amortes.training.export import load_network
 from amortes.training.interrupt import StopRequest
 from amortes.training.learner import Learner, Meter
+from amortes.training.lessons import Lesson, LessonStream, stream_of
 from amortes.training.objectives import Metrics, summarise
 from amortes.training.recipes import MAX_SEED, Recipe
 from amortes.training.run import Progress, TrainingRun, locked
-from amortes.training.stages import Base, initial_network, load_teacher
+from amortes.training.stages import Base, initial_network
 
 # Validation tasks are the same for all runs of one prior and task shape, so scores can be compared;
 # no run trains on them, since recipes have smaller seeds.
 VALIDATION_SEED = MAX_SEED + 1
+STANDARD = 16
+"""Lessons whose features have mean 0 and standard deviation 1 for the network."""
 
 Reason = Literal["finished", "interrupted", "out of time"]
 
@@ -59,7 +62,6 @@ def train(
     recipe: Recipe,
     *,
     base: AnyPath | Base | None = None,
-    teacher: AnyPath | None = None,
     start: AnyPath | None = None,
     corpus: Corpus | None = None,
     hours: float | None = None,
@@ -71,8 +73,7 @@ def train(
 ) -> TrainingOutcome:
     """Train a recipe in a run folder, or go on with it; returns when done or asked to stop.
 
-    The alpha stage starts from `base`, a run folder or a file, and learns the gains of the network
-    in the file `teacher` if there is one, else those of that base. Either stage may begin with the
+    The alpha stage starts from `base`, a run folder or a file. Either stage may begin with the
     weights in the file `start`. Ctrl-C and SIGTERM end the call after the current step, as do so
     many hours; the state is saved in every case.
 
@@ -89,9 +90,8 @@ def train(
         ranks.rows(recipe.tasks.batch_size)  # fails at once if there are too few
         base = None if base is None else Base.open(base)
         network = initial_network(recipe, base, start)
-        taught_by = None if teacher is None else load_teacher(recipe, teacher)
-        learner = Learner(recipe, network, ranks.device, teacher=taught_by, compiled=compiled)
-        stream = TaskStream(recipe.prior, recipe.seed, recipe.tasks, corpus)
+        learner = Learner(recipe, network, ranks.device, compiled=compiled)
+        stream = stream_of(recipe, learner.average, folder, recipe.seed, corpus)
         if ranks.first:
             stack.enter_context(locked(folder))
             TrainingRun.start(
@@ -99,11 +99,12 @@ def train(
                 recipe,
                 corpus=corpus.config.digest if corpus is not None else None,
                 base=None if base is None else base.about,
-                teacher=sha256(teacher) if teacher is not None else None,
                 start=load_network(start)[1].stages[recipe.stage] if start is not None else None,
             )
         ranks.wait()
         run = TrainingRun.open(folder)
+        if isinstance(stream, LessonStream) and start is None:
+            learner.standardise(Lesson.cat([stream.lesson(i) for i in range(STANDARD)]))
         progress = run.restore(learner) if run.newest.exists() else Progress()
         ranks.wait()
         loop = _Loop(run, learner, progress, ranks, stop, report)
@@ -130,7 +131,7 @@ class _Loop:
         self.began, self.seconds_before = time.monotonic(), progress.seconds
         self.deadline = math.inf
 
-    def go(self, batches: Iterator[TaskBatch]) -> TrainingOutcome:
+    def go(self, batches: Iterator[TaskBatch | Lesson]) -> TrainingOutcome:
         if self.ranks.first:
             self.run.forget_after(self.learner.step)
         if self._missed_validation():
@@ -145,7 +146,7 @@ class _Loop:
             reason=reason, step=self.learner.step, best_score=self.progress.best_score
         )
 
-    def _advance(self, batches: Iterator[TaskBatch]) -> Reason | None:
+    def _advance(self, batches: Iterator[TaskBatch | Lesson]) -> Reason | None:
         """One step with all that is due after it, or the reason why there is none."""
         if self.learner.step == self.recipe.steps:
             return "finished"
@@ -183,11 +184,11 @@ class _Loop:
             self.report(status)
         return None
 
-    def _step(self, task: TaskBatch) -> dict[str, float]:
+    def _step(self, task: TaskBatch | Lesson) -> dict[str, float]:
         """Learn from one batch, this rank's share of it; returns the metrics of the whole."""
         learner = self.learner
         share, weight = self.ranks.share(task)
-        where = f"at step {learner.step}, batch {learner.step} {_shape(task)}"
+        where = f"at step {learner.step}, batch {learner.step} ({task})"
         with self._kept_if_it_fails(
             f"{where} of seed {self.recipe.seed}",
             "The same recipe would stop here again: start another run with a smaller lr or clip.",
@@ -206,7 +207,7 @@ class _Loop:
         totals: dict[str, float] = {}
         for i, task in enumerate(self._validation_tasks):
             share, weight = self.ranks.share(task)
-            where = f"in the validation after step {self.learner.step}, batch {i} {_shape(task)}"
+            where = f"in the validation after step {self.learner.step}, batch {i} ({task})"
             with self._kept_if_it_fails(
                 f"{where} of seed {VALIDATION_SEED}",
                 "The same command validates again before it goes on; if the weights are to blame, "
@@ -230,9 +231,13 @@ class _Loop:
         return summary
 
     @cached_property
-    def _validation_tasks(self) -> list[TaskBatch]:
-        stream = TaskStream(self.recipe.prior, VALIDATION_SEED, self.recipe.tasks)
-        return [stream.batch(i) for i in range(self.recipe.validation_batches)]
+    def _validation_tasks(self) -> Sequence[TaskBatch | Lesson]:
+        recipe, network = self.recipe, self.learner.average
+        stream = stream_of(recipe, network, self.run.folder, VALIDATION_SEED)
+        every = range(self.recipe.validation_batches)
+        if isinstance(stream, LessonStream):
+            return [stream.lesson(i) for i in every]
+        return [stream.batch(i) for i in every]
 
     def _combine(self, metrics: Metrics, weight: float) -> dict[str, float]:
         """Metrics of the whole batch from those of the ranks' shares."""
@@ -289,7 +294,3 @@ def _require_finite(metrics: dict[str, float]) -> None:
     wrong = [f"{name} is {value}" for name, value in metrics.items() if not math.isfinite(value)]
     if wrong:
         raise DataError(f"Not finite: {', '.join(wrong)}.")
-
-
-def _shape(task: TaskBatch) -> str:
-    return f"(d={task.X.shape[2]}, n={task.X.shape[1]})"

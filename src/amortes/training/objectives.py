@@ -17,8 +17,12 @@ less the entropy of N(m, v + s^2), so that 0 is what someone scores who knows th
 and the alpha network learns the distribution of a_I given D and x, by maximum likelihood; the mean
 of that distribution is the acquisition function. One draw is a noisy target. More can be had of the
 exact posterior under the true hyperparameters: with each of them the function could as well have
-been another one that has its optimum there. Or a teacher gives the distribution of the gain itself:
-then quantiles of that are the draws, and the base has no part in it.
+been another one that has its optimum there.
+
+A kernel network learns what many draws of the optimum say of a dataset on average (`lessons`), by
+the weights M of pairs of particles (Kullback-Leibler divergence), by the moments of f given the
+optimum, and by the gains that follow: their size (Huber's loss, in standard deviations over the
+queries) and their order (the divergence of softmaxes).
 
 **Queries near the optimum.** A query placed by looking at x* gives x* away. Those count only where
 the network is told x* anyway.
@@ -36,9 +40,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from amortes.nets.base import GAINS, Hint, Network
+from amortes.nets.kernel import KernelNetwork
 from amortes.nets.kernel.conditioning import condition
 from amortes.nets.kernel.particles import Particles
 from amortes.nets.kernel.representers import RepresenterConfig, thompson_draws
@@ -46,8 +51,13 @@ from amortes.prior.gp import GPPrior
 from amortes.prior.newton import Optimum
 from amortes.prior.posterior import exact_posterior
 from amortes.prior.tasks import TaskBatch
+from amortes.training.lessons import Lesson
 
-TAUGHT_DRAWS = 16  # quantiles that stand for the distribution of a teacher's gain
+# Of the terms of the loss of lessons.
+WEIGHTS = {"pairs": 1.0, "variance": 0.3, "mean": 1.0, "size": 1.0, "order": 1.0}
+# Gains in nats below which their order is noise, and their least unit.
+NO_GAIN, SMALLEST_UNIT = 5e-3, 1e-3
+SMALL, FAR_OFF = 1e-6, 10.0
 HINTS = ("none", "x", "f", "both")
 """What the base network may be told; the last three in the order of `GAINS`."""
 
@@ -128,44 +138,85 @@ def posterior_optima(prior: GPPrior, task: TaskBatch, count: int) -> Optimum:
     return thompson_draws(conditioned, RepresenterConfig(optima=count)).optima
 
 
-@torch.no_grad()
-def taught_gains(teacher: Network[Any], task: TaskBatch) -> Tensor:
-    """Draws of the gains a teacher believes in, `draws x b x q x 3`: quantiles, with its mean."""
-    gain = teacher.gain(teacher.condition(task.X, task.y), task.Xq)
-    mean = gain.mean
-    shares = (torch.arange(TAUGHT_DRAWS, dtype=mean.dtype) + 0.5) / TAUGHT_DRAWS
-    draws = torch.stack([gain.icdf(share.to(mean)) for share in shares])
-    return (draws + (mean - draws.mean(0))).to(task.Xq)  # equal shares cut the tails off
-
-
 def alpha_loss(
     network: Network[Any],
     task: TaskBatch,
     num_pending: int = 0,
-    teacher: Network[Any] | None = None,
     num_optima: int = 1,
 ) -> tuple[Tensor, Metrics]:
     """Mean negative log-likelihood of the gains; `summarise` turns the metrics into R^2.
 
     That is of the mean over draws.
     """
-    if teacher is not None:
-        draws = taught_gains(teacher, task)  # draws x b x q x 3
-    else:
-        draws = gain_targets(network, task, posterior_optima(network.prior, task, num_optima))
+    draws = gain_targets(network, task, posterior_optima(network.prior, task, num_optima))
     data = (task.X, task.y)
     state = _hide(network, task, num_pending) if num_pending else network.condition(*data)
     gain = network.gain(state, task.Xq)
     fair = ~task.near_optimum
     loss = _mean(-gain.log_prob(draws).mean((0, -1)), fair)
-    metrics = {"loss": loss.detach()}
-    targets = draws.mean(0)
-    error = (gain.mean - targets).detach().square()
+    return loss, {"loss": loss.detach(), **_fit(gain.mean, draws.mean(0), fair)}
+
+
+def _fit(gain: Tensor, targets: Tensor, counts: Tensor) -> Metrics:
+    """What `summarise` makes R^2 of: gains `b x q x 3` and the queries that count."""
+    metrics = {}
+    error = (gain - targets).detach().square()
     for i, name in enumerate(GAINS):
-        metrics[f"{name}_target"] = _mean(targets[..., i], fair)
-        metrics[f"{name}_square"] = _mean(targets[..., i].square(), fair)
-        metrics[f"{name}_error"] = _mean(error[..., i], fair)
-    return loss, metrics
+        metrics[f"{name}_target"] = _mean(targets[..., i], counts)
+        metrics[f"{name}_square"] = _mean(targets[..., i].square(), counts)
+        metrics[f"{name}_error"] = _mean(error[..., i], counts)
+    return metrics
+
+
+def lesson_loss(network: Network[Any], lesson: Lesson) -> tuple[Tensor, Metrics]:
+    """How far a gain network is from what many draws of the optimum say; see the module."""
+    assert isinstance(network, KernelNetwork)
+    assert network.gain_network is not None
+    pairs, queries, w = lesson.pairs, lesson.queries, lesson.weights[:, None, :, None]
+    joint = network.gain_network.joint_weights(pairs, lesson.weights)
+    shift, left = network.gain_network.moments(queries)  # b x g x k x q
+    noise, known = lesson.noise[:, None, :, None], lesson.variance[:, None]
+    mean = lesson.mean[:, None] + shift * known.sqrt()
+    variance, told = left * known + noise, lesson.told_variance + noise
+    given, true_given = (
+        M / M.sum(-1, keepdim=True).clamp_min(SMALL) for M in (joint, lesson.joint)
+    )
+    before, equal = known + noise, lesson.weights[:, None, None].expand_as(joint)
+    H = overlap_entropies(lesson.weights, equal, lesson.mean[:, None], before)
+    gain = H - overlap_entropies(lesson.weights, given, mean, variance)  # b x g x q
+
+    target = lesson.gain
+    counts = (target.amax(-1) > NO_GAIN).to(target)  # b x g
+    unit = target.std(-1, keepdim=True).clamp_min(SMALLEST_UNIT)
+    ratio = (true_given + SMALL).log() - (given + SMALL).log()
+    of_pairs = (w * true_given * ratio).sum((-1, -2))
+    off = (w * (variance / told).log().square()).sum(2) / (2.0 * unit).square()  # b x g x q
+    of_variance = off.clamp_max(FAR_OFF).mean(-1)
+    of_mean = (w * (mean - lesson.told_mean).square() / before).sum(2).clamp_max(FAR_OFF).mean(-1)
+    of_size = nn.functional.huber_loss(gain / unit, target / unit, reduction="none").mean(-1)
+    true_odds, odds = (2.0 * t / unit for t in (target, gain))
+    of_order = (true_odds.softmax(-1) * (true_odds.log_softmax(-1) - odds.log_softmax(-1))).sum(-1)
+    terms = {
+        "pairs": of_pairs.mean(),
+        "variance": of_variance.mean(),
+        "mean": of_mean.mean(),
+        "size": (counts * of_size).mean(),
+        "order": (counts * of_order).mean(),
+    }
+    loss = torch.stack([WEIGHTS[name] * term for name, term in terms.items()]).sum()
+    every = torch.ones_like(target[:, 0], dtype=torch.bool)
+    metrics = {name: term.detach() for name, term in terms.items()}
+    return loss, {"loss": loss.detach(), **metrics, **_fit(gain.mT, target.mT, every)}
+
+
+def overlap_entropies(weights: Tensor, given: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+    """`gains.overlap_entropy` in torch: weights `b x k`, moments `b x g x k x q`; `b x g x q`."""
+    v1, v2 = variance[:, :, :, None], variance[:, :, None]
+    total = v1 + v2
+    away = (mean[:, :, :, None] - mean[:, :, None]).square() / total
+    overlap = (2.0 * (v1 * v2).sqrt() / total).clamp_max(1.0).sqrt() * (-0.25 * away).exp()
+    density = (given[..., None] * overlap).sum(3).clamp_min(SMALL)
+    return (weights[:, None, :, None] * (0.5 * variance.log() - density.log())).sum(2)
 
 
 def summarise(metrics: Mapping[str, float]) -> dict[str, float]:

@@ -10,6 +10,7 @@ In-Context Learning", but for two things all recipes share (see `amortes.trainin
 targets are Rao-Blackwellised, and queries placed around x* count only where x* is known.
 """
 
+import dataclasses
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ import torch
 from amortes.errors import ConfigError, require_least
 from amortes.nets.base import Network
 from amortes.nets.kernel import KernelConfig, KernelNetwork
+from amortes.nets.kernel.gain_network import GainConfig
+from amortes.nets.kernel.network import GAIN_PARTICLES
 from amortes.nets.transformer import Transformer, TransformerConfig
 from amortes.prior.gp import GPPrior
 from amortes.prior.tasks import TaskConfig
@@ -45,10 +48,10 @@ def architecture(kind: str) -> tuple[type[Any], type[Any]]:
     return ARCHITECTURES[kind]
 
 
-def learns_gains(kind: str) -> bool:
-    """Whether networks of this kind learn gains, in an alpha stage, or compute them."""
-    learned: bool = architecture(kind)[1].learned_gains
-    return learned
+def needs_alpha(kind: str) -> bool:
+    """Whether networks of this kind know no gains without an alpha stage."""
+    needed: bool = architecture(kind)[1].needs_alpha
+    return needed
 
 
 def read_config(kind: str, values: Any) -> Any:
@@ -84,6 +87,8 @@ class Recipe:
     max_pending: int = 4
     # Optima of each dataset whose gains the alpha stage learns: the true one, or so many draws.
     num_optima: int = 1
+    # What the alpha stage of a kernel network learns from: see `training.lessons`.
+    lessons: int = 0
     optimiser: Literal["adamw", "muon"] = "adamw"
     lr: float = 1e-3
     betas: tuple[float, float] = (0.9, 0.999)
@@ -113,17 +118,26 @@ class Recipe:
         self._check("seed", 0 <= self.seed <= MAX_SEED, f"in 0..{MAX_SEED}")
         self._check("seed", self.seed != EVALUATION_SEED, "another one than that of evaluations")
         self._check("stage", self.stage in STAGES, " or ".join(STAGES))
-        config, network = architecture(self.network)
+        config, _ = architecture(self.network)
         if not isinstance(self.config, config):
             raise ConfigError(
                 f"config: a {self.network} network takes a {config.__name__}, "
                 f"not a {type(self.config).__name__}."
             )
-        if self.stage == "alpha" and not network.learned_gains:
-            raise ConfigError(
-                f"stage: there is no alpha stage for {self.network} networks, whose gains are "
-                "computed, not learned; use --recipe transformer."
-            )
+        if self.taught:
+            require_least(self, lessons=1)
+            if self.config.gains is None:
+                raise ConfigError("config.gains: an alpha stage needs a gain network.")
+            if self.config.particles.count < GAIN_PARTICLES:
+                raise ConfigError(
+                    f"config.particles.count: an alpha stage needs {GAIN_PARTICLES} or more, not "
+                    f"{self.config.particles.count}."
+                )
+
+    @property
+    def taught(self) -> bool:
+        """Whether gains are learned from `lessons`, as those of kernel networks are."""
+        return self.stage == "alpha" and self.network == "kernel"
 
     def _check(self, field: str, valid: bool, expected: str) -> None:
         if not valid:
@@ -180,6 +194,26 @@ RECIPES: dict[str, dict[str, Any]] = {
 }
 """Fields of recipes by name; `config` has settings of the network."""
 
+OF_ALPHA: dict[str, dict[str, Any]] = {
+    # Two seconds for a lesson, a tenth for a step: an hour and a half on two cores.
+    "kernel": {
+        "tasks": TaskConfig(
+            batch_size=8,
+            num_queries=0,
+            min_context=2,
+            max_context=150,
+            context_skew=1.5,
+            dim_decay=0.3,
+        ),
+        "lessons": 1500,
+        "steps": 15_000,
+        "lr": 3e-3,
+        "weight_decay": 1e-3,
+        "validation_batches": 16,
+    },
+}
+"""Fields that differ in the alpha stage."""
+
 
 def recipe(
     name: str, stage: Stage, prior: GPPrior, overrides: Iterable[str] = (), **fields: Any
@@ -191,5 +225,11 @@ def recipe(
     if any(o.startswith("prior.") for o in overrides):
         overrides.append("prior.name=custom")  # it is no longer the prior of that name
     known: dict[str, Any] = {"name": name, "stage": stage, "prior": prior} | RECIPES[name]
-    config = architecture(known["network"])[0](**known.get("config", {}))
-    return settings.override(Recipe(**known | {"config": config} | fields), overrides)
+    known["config"] = architecture(known["network"])[0](**known.get("config", {}))
+    if stage == "alpha":
+        known |= OF_ALPHA.get(name, {})
+    known |= fields
+    config = known["config"]
+    if stage == "alpha" and isinstance(config, KernelConfig) and config.gains is None:
+        known["config"] = dataclasses.replace(config, gains=GainConfig())
+    return settings.override(Recipe(**known), overrides)

@@ -1,6 +1,6 @@
 """The folder of a run.
 
-    config.json           recipe, corpus, where weights began, and for alpha base and teacher
+    config.json           recipe, corpus, where weights began, and for alpha its base
     metrics.jsonl         a line per few steps: loss and the rest; validations
     newest.safetensors    the learner: weights, their average, optimiser, step
     best.safetensors      averaged weights that scored best in validation
@@ -74,15 +74,13 @@ class TrainingRun:
         *,
         corpus: str | None = None,
         base: dict[str, Any] | None = None,
-        teacher: str | None = None,
         start: dict[str, Any] | None = None,
     ) -> "TrainingRun":
         """Begin a run, or go on with the one in `folder` if it is of the same recipe.
 
         `corpus` is the digest of the corpus that paths come from; `base` the description of the
-        base (`describe`) that an alpha run stands on; `teacher` the checksum of the file of the
-        network whose gains it learns; `start` what the card of the file that its weights come from
-        says about this stage.
+        base (`describe`) that an alpha run stands on; `start` what the card of the file that its
+        weights come from says about this stage.
         """
         config = {
             "format": FORMAT,
@@ -90,7 +88,6 @@ class TrainingRun:
             "recipe": recipe.to_dict(),
             "corpus": corpus,
             "base": base,
-            "teacher": teacher,
             "start": start,
         }
         path = Path(folder) / CONFIG
@@ -145,7 +142,6 @@ class TrainingRun:
         return {
             "recipe": self.config["recipe"],
             "corpus": self.config["corpus"],
-            "teacher": self.config.get("teacher"),
             "start": self.config.get("start"),
             "step": step,
             "seconds": round(about["seconds"]),
@@ -185,4 +181,4 @@ def _settings(config: dict[str, Any]) -> dict[str, Any]:
     """What must not change while a run goes on; its base may have learnt more since then."""
     recipe = Recipe.from_dict(config["recipe"]).to_dict()  # with defaults for what is missing
     base = config["base"] and config["base"]["recipe"]
-    return {"teacher": None, "start": None} | config | {"recipe": recipe, "base": base}
+    return {"start": None} | config | {"recipe": recipe, "base": base}

@@ -1,6 +1,6 @@
 """Where a stage starts: a new network, or for the alpha stage one whose base is trained.
 
-Both may go on with what a network in a file has learnt, and the alpha stage may have a teacher.
+Both may go on with what a network in a file has learnt.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from amortes.files import AnyPath
 from amortes.nets.base import Network
 from amortes.prior.gp import GPPrior
 from amortes.training.export import load_network
-from amortes.training.recipes import Recipe, build_network
+from amortes.training.recipes import Recipe, build_network, recipe
 from amortes.training.run import TrainingRun
 
 
@@ -28,7 +28,7 @@ class Base:
     place: str  # where it was found
     recipe: Recipe  # of the base stage, with the configuration of the network
     weights: Mapping[str, Tensor]
-    about: dict[str, Any]  # what a card says about its training
+    about: dict[str, Any] | None  # what a card says about its training; None: there was none
 
     @classmethod
     def open(cls, source: "AnyPath | Base") -> "Base":
@@ -43,14 +43,12 @@ class Base:
                 )
             return cls(str(source), run.recipe, run.weights()[0], run.describe())
         network, card = load_network(source)
-        if "base" not in card.stages:
-            raise ConfigError(
-                f"base: nothing in {source} is learned; its gains are computed, too. Needed is a "
-                "trained network."
-            )
-        about = card.stages["base"]
-        recipe = dataclasses.replace(Recipe.from_dict(about["recipe"]), config=network.config)
-        return cls(str(source), recipe, network.state_dict(), about)
+        about = card.stages.get("base")
+        if about is None:  # nothing in it is learned
+            made = recipe(card.network, "base", network.prior, config=network.config)
+        else:
+            made = dataclasses.replace(Recipe.from_dict(about["recipe"]), config=network.config)
+        return cls(str(source), made, network.state_dict(), about)
 
 
 def initial_network(
@@ -85,17 +83,6 @@ def initial_network(
             )
         chosen = network.base_parameters() if base is None else network.alpha_parameters()
         _take(network, learner.state_dict(), chosen, f"start: {start}")
-    return network
-
-
-def load_teacher(recipe: Recipe, file: AnyPath) -> Network[Any]:
-    """The network in `file`, whose gains an alpha stage is to learn."""
-    if recipe.stage != "alpha":
-        raise ConfigError("teacher: only the alpha stage can have one.")
-    network, card = load_network(file)
-    if network.learned_gains and "alpha" not in card.stages:
-        raise ConfigError(f"teacher: the network in {file} knows no gains.")
-    _require_prior(network.prior, recipe, f"teacher: {file}")
     return network
 
 

@@ -6,6 +6,7 @@ Products are counted by torch; factorisations and elementwise work are not, so t
 is what a network spends on everything but products.
 """
 
+import tempfile
 import time
 
 import torch
@@ -14,6 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from amortes.prior.tasks import TaskBatch, TaskStream
 from amortes.training.distributed import find_device
 from amortes.training.learner import Learner
+from amortes.training.lessons import Lesson, LessonStream, stream_of
 from amortes.training.recipes import Recipe, build_network
 
 PHASES = ("data", "forward", "backward", "optimiser")
@@ -32,7 +34,19 @@ def bench(
     """
     place = find_device(device)
     learner = _learner(recipe, place, compiled=compiled)
-    stream = TaskStream(recipe.prior, recipe.seed, recipe.tasks)
+    with tempfile.TemporaryDirectory() as folder:
+        return _measured(
+            learner,
+            stream_of(recipe, learner.average, folder, recipe.seed),
+            steps,
+            compiled=compiled,
+        )
+
+
+def _measured(
+    learner: Learner, stream: TaskStream | LessonStream, steps: int, *, compiled: bool
+) -> dict[str, float]:
+    recipe, place = learner.recipe, learner.device
     for step in range(steps if compiled else 1):  # every new shape may have to be compiled
         _timed_step(learner, stream, step)
     total = dict.fromkeys(PHASES, 0.0)
@@ -74,8 +88,8 @@ def _learner(recipe: Recipe, device: torch.device, *, compiled: bool) -> Learner
 
 
 def _timed_step(
-    learner: Learner, stream: TaskStream, step: int
-) -> tuple[TaskBatch, dict[str, float]]:
+    learner: Learner, stream: TaskStream | LessonStream, step: int
+) -> tuple[TaskBatch | Lesson, dict[str, float]]:
     """One step; returns its batch and the seconds of each phase."""
     times = [_now(learner.device)]
     task = stream.batch(step)
@@ -90,7 +104,7 @@ def _timed_step(
     return task, {p: b - a for p, a, b in zip(PHASES, times, times[1:], strict=False)}
 
 
-def _count(learner: Learner, step: int, task: TaskBatch) -> int:
+def _count(learner: Learner, step: int, task: TaskBatch | Lesson) -> int:
     """Floating-point operations of the matrix products in one step."""
     learner.step = step
     with FlopCounterMode(display=False) as counter:

@@ -4,7 +4,7 @@ import torch
 
 from amortes.nets.base import Hint
 from amortes.nets.kernel.conditioning import condition
-from amortes.nets.kernel.gains import given_hint
+from amortes.nets.kernel.drawn_gains import given_hint
 from amortes.nets.kernel.inference import infer_particles
 from amortes.nets.kernel.max_value import PLACES, log_kernel_of_maximum
 from amortes.nets.kernel.optimum import EVIDENCE

@@ -9,6 +9,7 @@ from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint
 from amortes.nets.kernel import KernelConfig, KernelNetwork
 from amortes.nets.kernel import network as module
+from amortes.nets.kernel.drawn_gains import DrawnGains
 from amortes.nets.kernel.encoder import propose
 from amortes.nets.kernel.network import WORTH_ASKING, KernelState
 from amortes.nets.kernel.particles import ParticleConfig
@@ -273,7 +274,7 @@ def test_gains_are_those_of_the_draws(network: KernelNetwork, task: TaskBatch) -
     for i, name in enumerate(GAINS):
         expected = network.expected_gain(state, task.Xq, name)
         assert torch.allclose(gain.mean[..., i], expected)
-        assert state.gains is not None
+        assert isinstance(state.gains, DrawnGains)
         draws = state.gains.at(name, task.Xq)
         spread = draws.var(-1, unbiased=False)
         width = (module.GAIN_WIDTH * draws.abs().mean(-1)).square()
@@ -290,7 +291,7 @@ def test_few_points_and_many_particles_are_enough_for_gains(task: TaskBatch) -> 
     state = network.condition(task.X, task.y)
     assert network.gain(state, task.Xq).mean.isfinite().all()
     gains = state.gains
-    assert gains is not None
+    assert isinstance(gains, DrawnGains)
     # A few stand for all.
     few, all_ = (c.particles for c in (gains.conditioned, state.conditioned))
     assert few.log_weights.shape == (3, module.GAIN_PARTICLES)
@@ -299,13 +300,13 @@ def test_few_points_and_many_particles_are_enough_for_gains(task: TaskBatch) -> 
         assert torch.allclose(mean, exact, rtol=0.2)
 
 
-def test_only_the_encoder_is_learned(task: TaskBatch) -> None:
+def test_the_encoder_is_the_base(task: TaskBatch) -> None:
     network = KernelNetwork(KernelConfig(), PRIORS["real"])
     assert network.encoder is not None
     base = {id(p) for p in network.base_parameters()}
     assert base == {id(p) for p in network.parameters()}
     assert list(network.alpha_parameters()) == []
-    assert not network.learned_gains
+    assert not network.needs_alpha
     loss = network.inference_loss(task.X, task.y, task.hyper)
     loss["loss"].backward()  # type: ignore[no-untyped-call]
     without = KernelNetwork(KernelConfig(encoder=None), PRIORS["real"])

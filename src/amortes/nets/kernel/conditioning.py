@@ -175,6 +175,16 @@ class Conditioned:
         """The same with particles that are enough for a first impression."""
         return self.thinned(min(ROUGHLY, max(2, ROUGH_POINTS // self.X.shape[1])))
 
+    def dataset(self, i: int) -> "Conditioned":
+        """One dataset of the batch, as a batch of one."""
+        one, particles = slice(i, i + 1), self.particles
+        of_one = Particles(
+            particles.hyper[one], particles.log_weights[one], particles.log_evidence[one]
+        )
+        tensors = ("X", "V", "y", "coefficients", "whitener")
+        parts = {name: getattr(self, name)[one] for name in tensors}
+        return dataclasses.replace(self, particles=of_one, **parts)
+
     def take(self, index: Tensor, log_weights: Tensor) -> "Conditioned":
         """The same with particles `index`, `b x count`, and these weights."""
         rows = torch.arange(len(index))[:, None]

@@ -1,13 +1,10 @@
-"""Information gains: what draws of the optimum would tell about a query.
+"""Information gains by a gain network, in one pass of it per query and no draws.
 
-    gain(x) = H[y | D, x] - mean over draws s of H[y | D, x, I_s],    I = x*, f*, or both.
-
-Conditioning on the draws is in closed form (`optimum`, `max_value`) and done once for a dataset.
-Nothing is computed for a gain until it is asked for.
+    gain(x) = H[y | D, x] - mean over optima I of H[y | D, x, I],    I = x*, f*, or both.
 
 Entropies of mixtures over particles are rough, but cheap and smooth, from the overlaps of pairs:
 
-    H ~ sum_i w_i ( H_i - log sum_j w_j o_ij ),    o_ij = ∫ sqrt(p_i p_j),
+    H ~ sum_i w_i ( H_i - log sum_j T_ij o_ij ),    o_ij = ∫ sqrt(p_i p_j),    T_ij = w_j,
 
 exact if components are equal or far apart, and never more than the entropy (Kolchinsky & Tracey,
 Estimating mixture entropy with pairwise distances, Entropy 19(7), 2017). There are no nodes, so
@@ -15,153 +12,148 @@ narrow components inside wide ones are no trouble. With t = v_i + v_j and q = v^
 
     o_ij = q_i q_j sqrt(2 / t) exp(-(m_i - m_j)^2 / 4t).
 
-What is known before is the average of what is known after. So the weights w_ks of particles given a
-draw must average to those without any, w_k, over draws. Approximate evidence e_ks breaks that, and
-gains would then be about what the approximation happens to prefer. One factor for each particle,
+Averaged over optima, with T_ij = M_ij / w_i the weight of j where i is right and the moments that
+each expects to have: `gain_network` says what of this is learned, and that it is enough was
+measured (docs/log.md, 2026-11-18). The optimum does not tell on average which particle is right, so
+that w_i stays.
 
-    w_ks = c_k w_k e_ks / sum_l c_l w_l e_ls,    mean over s of w_ks = w_k,
+In NumPy with gradients by hand, for a search asks for some ten of them.
 
-mends it; the c_k are found by scaling in turn (Sinkhorn & Knopp, 1967, Pacific J. Math. 21).
-
-Shapes: b datasets, k particles, s draws, q queries, J Gaussians, d dimensions.
+Shapes: b datasets, k particles, q queries, d dimensions.
 """
 
 import math
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
-from amortes.nets.base import Hint
+from amortes.nets.base import GAINS
 from amortes.nets.kernel.conditioning import Conditioned
-from amortes.nets.kernel.local_maximum import LocalMaximum, local_maximum
-from amortes.nets.kernel.max_value import GivenMaximum
-from amortes.nets.kernel.numpy_kernels import QUIET, Array, PullBack, differentiable
-from amortes.nets.kernel.optimum import GivenOptimum, TruncatedMoments
-from amortes.nets.kernel.representers import ThompsonDraws
+from amortes.nets.kernel.gain_features import GainFeatures
+from amortes.nets.kernel.gain_network import FURTHEST, GainNetwork
+from amortes.nets.kernel.numpy_kernels import (
+    QUIET,
+    Array,
+    PullBack,
+    differentiable,
+    expit,
+    in_parts,
+)
+from amortes.nets.kernel.representers import joint_draws
 
-# Representer points, the likeliest to be the highest, that are considered when x* is known.
-POINTS = 16
-# Scalings, and how much of a factor one may change, in nats.
-SCALINGS, LARGEST = 40, 3.0
-# Particles, draws and queries at once: their columns (`optimum`) take some 1 MB.
-CHUNK = 1 << 13
 ENTROPY_OF_NORMAL = 0.5 * math.log(2.0 * math.pi * math.e)
 SMALLEST = 1e-30
+# Queries at once.
+AT_ONCE = 64
 
 
-@dataclass(frozen=True)
-class Gains:
-    """Of s draws of the optimum of each dataset."""
+class LearnedGains:
+    """The gains of one conditioned dataset; everything that all queries share."""
 
-    conditioned: Conditioned
-    draws: ThompsonDraws
-    _given: dict[str, tuple[TruncatedMoments | GivenMaximum, Array]] = field(default_factory=dict)
+    @torch.no_grad()
+    def __init__(self, conditioned: Conditioned, network: GainNetwork) -> None:
+        draws = joint_draws(conditioned, network.config.representers)
+        self.features = GainFeatures(conditioned, draws)
+        pairs = torch.from_numpy(self.features.pairs()).to(network.pair_mean)
+        joint = network.joint_weights(pairs, conditioned.weights.to(pairs)).double()
+        self.given = (joint / joint.sum(-1, keepdim=True)).numpy()  # T, b x g x k x k
+        self.centre, self.spread = (
+            t.double().numpy() for t in (network.query_mean, network.query_sd)
+        )
+        layers = [layer for layer in network.queries if isinstance(layer, nn.Linear)]
+        self.layers = [
+            (layer.weight.double().numpy(), layer.bias.double().numpy()) for layer in layers
+        ]
+        self.scale = network.scale.double().numpy()
 
-    def at(self, name: str, Xq: Tensor) -> Tensor:
-        """The gain of that name from each draw, in nats, at Xq, `b x q x d`: `b x q x s`.
-
-        The acquisition value is the mean over draws.
-        """
+    def mean(self, name: str, Xq: Tensor) -> Tensor:
+        """The gain of that name in nats at Xq, `b x q x d`: `b x q`."""
         gradient = torch.is_grad_enabled() and Xq.requires_grad
-        (gains,) = differentiable(lambda X: self.forward(name, X, gradient=gradient), Xq)
-        return gains.mT
+        (gain,) = differentiable(lambda X: self.forward(name, X, gradient=gradient), Xq)
+        return gain
 
     @QUIET
     def mean_with_gradient(self, name: str, Xq: Tensor) -> tuple[Tensor, Tensor]:
-        """The mean over draws and its gradient by Xq, `b x q` and `b x q x d`, without a graph."""
-        (gains,), pull_back = self.forward(name, Xq.numpy(), gradient=True)
-        share = np.full(gains.shape, 1.0 / gains.shape[1])
-        return torch.from_numpy(gains.mean(1)), torch.from_numpy(pull_back(share))
+        """The same and its gradient by Xq, `b x q x d`, without a graph."""
+        (gain,), pull_back = self.forward(name, Xq.numpy(), gradient=True)
+        return torch.from_numpy(gain), torch.from_numpy(pull_back(np.ones_like(gain)))
 
-    def forward(self, name: str, X: Array, *, gradient: bool) -> tuple[tuple[Array], PullBack]:
-        """`at` with queries last, `b x s x q`, and its derivatives, only with `gradient`."""
-        count = max(1, CHUNK // (self.draws.optima.f.numel() * self.draws.maximum.shape[1]))
-        values, pulls = [], []
-        for i in range(0, X.shape[1], count):
-            gains, pull = self._some(name, X[:, i : i + count], gradient=gradient)
-            values.append(gains)
-            if gradient:
-                pulls.append(pull)
-            del pull  # it keeps all temporaries: memory that the next queries can use
+    def forward(self, name: str, X: Array, *, gradient: bool) -> tuple[tuple[Array, ...], PullBack]:
+        """`mean`, and how derivatives by it become those by X, only with `gradient`."""
+        some = partial(self._some, name, gradient=gradient)
+        return in_parts(some, X, AT_ONCE, gradient=gradient)
 
-        def pull_back(by_gain: Array) -> Array:
-            some = np.split(by_gain, range(count, X.shape[1], count), axis=-1)
-            return np.concatenate([pull(by) for pull, by in zip(pulls, some, strict=True)], axis=1)
-
-        return (np.concatenate(values, axis=-1),), pull_back
-
-    def _some(self, name: str, X: Array, *, gradient: bool) -> tuple[Array, PullBack]:
+    def _some(self, name: str, X: Array, *, gradient: bool) -> tuple[tuple[Array], PullBack]:
         """`forward` at queries whose temporaries fit the cache."""
-        given, weights = self.given(name)
-        (mean, variance, m, v), pull_back_given = given.forward(X)
-        # No hint counts as one more.
-        m = np.concatenate([m, mean[:, :, None]], axis=2)  # b x k x (s + 1) x q
-        v = np.concatenate([v, variance[:, :, None]], axis=2)
-        v += self.conditioned.noise_variance.numpy()[..., None, None]
-        entropy, slope_m, slope_v = overlap_entropy(weights, m, v, gradient=gradient)
+        which, known = GAINS.index(name), self.features
+        (features, mean, variance), pull_back_features = known.forward(X)
+        (log_odds, shift), pull_back_network = self._read(features, which)
+        left, sd = expit(features[..., 0] + log_odds), np.sqrt(variance)
+        shift = self.scale[which] * features[..., 1] + shift
+        before, after = variance + known.noise, left * variance + known.noise
+        w, T = known.weights, self.given[:, which]
+        H, by_mean, by_before = overlap_entropy(w, mean, before, gradient=gradient)
+        H_told, by_told, by_after = overlap_entropy(
+            w, mean + shift * sd, after, gradient=gradient, given=T
+        )
 
         def pull_back(by_gain: Array) -> Array:
-            by_entropy = np.concatenate([-by_gain, by_gain.sum(1, keepdims=True)], axis=1)
-            by_m, by_v = (by_entropy[:, None] * slope for slope in (slope_m, slope_v))
-            return pull_back_given(by_m[:, :, -1], by_v[:, :, -1], by_m[:, :, :-1], by_v[:, :, :-1])
+            by = by_gain[:, None]
+            by_shift = -by * by_told * sd
+            by_odds = -by * by_after * variance * left * (1.0 - left)
+            by_features = pull_back_network(by_odds, by_shift)
+            by_features[..., 0] += by_odds
+            by_features[..., 1] += self.scale[which] * by_shift
+            by_variance = by * (by_before - left * by_after - 0.5 * by_told * shift / sd)
+            return pull_back_features(by_features, by * (by_mean - by_told), by_variance)
 
-        return entropy[:, -1:] - entropy[:, :-1], pull_back
+        return (H - H_told,), pull_back
 
-    def given(self, name: str) -> tuple[TruncatedMoments | GivenMaximum, Array]:
-        """The posterior given what that gain is about, and the particles' weights.
+    def _read(self, features: Array, which: int) -> tuple[tuple[Array, Array], PullBack]:
+        """The two outputs of the network for a gain at features `b x k x q x F`: `b x k x q`."""
+        (W1, b1), (W2, b2), (W3, b3) = self.layers
+        rows = [which, len(GAINS) + which]
+        W3, b3 = W3[rows], b3[rows]
+        standard = (features - self.centre) / self.spread
+        first = np.clip(standard, -FURTHEST, FURTHEST) @ W1.T + b1
+        gate1 = expit(first)
+        second = (first * gate1) @ W2.T + b2
+        gate2 = expit(second)
+        outputs = (second * gate2) @ W3.T + b3
 
-        These are given each draw and, last, without any: `b x k x (s + 1) x 1`.
-        """
-        if name not in self._given:
-            self._given[name] = self._condition(name)
-        return self._given[name]
+        def pull_back(by_odds: Array, by_shift: Array) -> Array:
+            by_second = np.stack([by_odds, by_shift], axis=-1) @ W3
+            by_second *= gate2 * (1.0 + second * (1.0 - gate2))
+            by_first = by_second @ W2
+            by_first *= gate1 * (1.0 + first * (1.0 - gate1))
+            by_features: Array = (by_first @ W1) * (np.abs(standard) < FURTHEST) / self.spread
+            return by_features
 
-    @torch.inference_mode(False)  # kept for calls that need gradients
-    @torch.no_grad()
-    def _condition(self, name: str) -> tuple[TruncatedMoments | GivenMaximum, Array]:
-        f, before = self.draws.optima.f, self.conditioned.particles.log_weights[..., None]
-        found: TruncatedMoments | GivenMaximum
-        if name == "mes":
-            found = GivenMaximum.of(self.conditioned, self.draws, f, places=1)
-            evidence = found.log_evidence.squeeze(-1)
-        else:
-            optimum = GivenOptimum.of(self._local, f if name == "jes" else None)
-            found, evidence = TruncatedMoments(optimum), optimum.log_evidence
-        weights = torch.cat([balanced(before, evidence), before], dim=-1)
-        return found, weights.exp()[..., None].numpy()
-
-    @cached_property
-    def _local(self) -> LocalMaximum:
-        points = self.draws.likeliest(self.conditioned, POINTS)
-        return local_maximum(self.conditioned, points, self.draws.optima.x)
-
-
-def balanced(log_weights: Tensor, log_evidence: Tensor) -> Tensor:
-    """Logarithms of the weights given each draw, `b x k x s`, that average to those without any.
-
-    log_weights `b x k x 1`, log_evidence `b x k x s`.
-    """
-    log_factor, log_count = torch.zeros_like(log_weights), math.log(log_evidence.shape[-1])
-    for _ in range(SCALINGS):
-        each = (log_weights + log_evidence + log_factor).log_softmax(1)
-        off = log_weights - (each.logsumexp(-1, keepdim=True) - log_count)
-        log_factor = log_factor + off.clamp(-LARGEST, LARGEST)
-    return (log_weights + log_evidence + log_factor).log_softmax(1)
+        return (outputs[..., 0], outputs[..., 1]), pull_back
 
 
 def overlap_entropy(
-    weights: Array, means: Array, variances: Array, *, gradient: bool
+    weights: Array,
+    means: Array,
+    variances: Array,
+    *,
+    gradient: bool,
+    given: Array | None = None,
 ) -> tuple[Array, Array, Array]:
     """Entropies `b x ...` in nats of mixtures `b x k x ...`; weights may broadcast.
 
     With their derivatives by means and variances, `b x k x ...`; zeros unless there is `gradient`.
+    `given`, `b x k x k`, are the weights T of the formula; without them T_ij = w_j.
     """
     w, m, v = weights, means, variances
     i, j, of_i, of_j = _pairs(m.shape[1])
+    own, w_i, w_j = w, w[:, i], w[:, j]
+    if given is not None:
+        own = given.diagonal(axis1=1, axis2=2)[..., None]
+        w_i, w_j = given[:, j, i][..., None], given[:, i, j][..., None]
     root = np.sqrt(np.sqrt(v))
     per_total = 1.0 / (v[:, i] + v[:, j])  # b x pairs x ...
     away = m[:, i] - m[:, j]
@@ -171,9 +163,8 @@ def overlap_entropy(
     overlap *= root[:, i]
     overlap *= root[:, j]
     overlap *= np.exp(-0.25 * square)
-    w_i, w_j = w[:, i], w[:, j]
     density = _summed(of_i, overlap * w_j) + _summed(of_j, overlap * w_i)
-    density += w
+    density += own
     np.maximum(density, SMALLEST, out=density)
     H = ENTROPY_OF_NORMAL + (w * (0.5 * np.log(v) - np.log(density))).sum(1)
     if not gradient:
@@ -209,25 +200,3 @@ def _pairs(k: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Array, Array]:
     i, j = np.triu_indices(k, 1)
     one = np.eye(k)
     return i, j, one[:, i], one[:, j]
-
-
-def given_hint(
-    conditioned: Conditioned, Xq: Tensor, hint: Hint, draws: ThompsonDraws
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean, sd and log evidence of J Gaussians for f at Xq, `b x q x d`, given the hint.
-
-    The first two are `b x k x q x J`; the evidence, of the particle and within it of the component,
-    broadcasts to that.
-    """
-    f = None if hint.f is None else hint.f[:, None]
-    if hint.x is None:
-        assert f is not None
-        maximum = GivenMaximum.of(conditioned, draws, f)
-        _, _, mean, variance = maximum.posterior(Xq)
-        return mean.squeeze(3), variance.squeeze(3).sqrt(), maximum.log_evidence
-    local = local_maximum(conditioned, draws.representers, hint.x[:, None])
-    with torch.no_grad():
-        optimum = GivenOptimum.of(local, f)
-        known = TruncatedMoments(optimum)
-    _, _, mean, variance = known.posterior(Xq)
-    return mean, variance.sqrt(), optimum.log_evidence[..., None]

@@ -10,7 +10,10 @@ representers  representer points, Thompson draws of the optimum among them
 local_maximum the posterior given that x* is a local maximum
 optimum       the posterior given the optimum x*, or x* and f*, at queries, for all draws at once
 max_value     the posterior given f*
-gains         what draws of the optimum would tell about a query
+drawn_gains   what draws of the optimum would tell about a query
+gain_network  learned: what many such draws tell on average
+gain_features what it reads
+gains         information gains by it
 
 Nothing depends on the number of observations or dimensions.
 """
@@ -26,8 +29,10 @@ from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint, Network
 from amortes.nets.distributions import GaussianMixture
 from amortes.nets.kernel.conditioning import Conditioned, condition
+from amortes.nets.kernel.drawn_gains import DrawnGains, given_hint
 from amortes.nets.kernel.encoder import Encoder, EncoderConfig, inference_loss, propose
-from amortes.nets.kernel.gains import Gains, given_hint
+from amortes.nets.kernel.gain_network import GainConfig, GainNetwork
+from amortes.nets.kernel.gains import LearnedGains
 from amortes.nets.kernel.improvement import Improvement
 from amortes.nets.kernel.inference import infer
 from amortes.nets.kernel.large import MOST, telling, weighed_by_all
@@ -36,9 +41,10 @@ from amortes.nets.kernel.particles import ParticleConfig
 from amortes.nets.kernel.representers import RepresenterConfig, ThompsonDraws, thompson_draws
 from amortes.prior.gp import GPPrior, Hyperparameters
 
-# Particles that stand for all of them where gains are concerned: docs/log.md, 2026-11-17.
-GAIN_PARTICLES = 12
-# Sd of the Gaussian about each draw's gain, relative to that: a distribution has a density.
+# Particles that stand for all of them where gains are concerned: docs/log.md, 2026-11-17 and
+# 2026-11-20.
+GAIN_PARTICLES = 16
+# Sd of the Gaussian about each gain, relative to that: a distribution has a density.
 GAIN_WIDTH = 0.05
 # Points from which on the encoder is asked: with fewer, settings of the prior do as well, and its
 # time is an eighth of all (docs/log.md, 2026-11-18).
@@ -57,6 +63,7 @@ class KernelConfig:
     particles: ParticleConfig = ParticleConfig()
     landmarks: RepresenterConfig = RepresenterConfig()  # the name in weights files
     encoder: EncoderConfig | None = EncoderConfig()  # none: climbs from fixed starts
+    gains: GainConfig | None = None  # none: by draws of the optimum
 
 
 @dataclass
@@ -67,7 +74,7 @@ class KernelState:
     modes: Array | None = None  # of hyperparameters: where those of more data are looked for
     few: Conditioned | None = None  # with particles that are enough for a first impression
     draws: ThompsonDraws | None = None
-    gains: Gains | None = None  # without the particles that hardly matter
+    gains: LearnedGains | DrawnGains | None = None  # without the particles that hardly matter
     incumbent: tuple[Tensor, Improvement] | None = None  # the last point improved upon
 
 
@@ -77,7 +84,7 @@ class KernelNetwork(Network[KernelState]):
     cpu_only = True
     has_evidence = True
     any_size = True
-    learned_gains = False
+    needs_alpha = False
 
     def __init__(self, config: KernelConfig, prior: GPPrior) -> None:
         super().__init__()
@@ -85,6 +92,7 @@ class KernelNetwork(Network[KernelState]):
         self.encoder = None
         if config.encoder is not None:
             self.encoder = Encoder(config.encoder, len(prior.models)).float()
+        self.gain_network = None if config.gains is None else GainNetwork(config.gains).float()
 
     @property
     def config(self) -> KernelConfig:
@@ -181,16 +189,19 @@ class KernelNetwork(Network[KernelState]):
         return GaussianMixture(flat(logits), flat(mean), flat(sd))
 
     def gain(self, state: KernelState, Xq: Tensor, names: Sequence[str] = GAINS) -> GaussianMixture:
-        """The gains that each draw of the optimum would bring; see `Network.gain`."""
+        """See `Network.gain`: over draws of the optimum, or about what the gain network says."""
         found, Xq64 = self._gains(state), _queries(Xq)
-        each = [found.at(name, Xq64) for name in names]
+        if isinstance(found, DrawnGains):
+            each = [found.at(name, Xq64) for name in names]  # b x q x s
+        else:
+            each = [found.mean(name, Xq64)[..., None] for name in names]
         gains = torch.stack(each, dim=2).to(Xq.dtype)  # b x q x names x s
         width = GAIN_WIDTH * gains.detach().abs().mean(-1, keepdim=True) + 1e-12
         return GaussianMixture(torch.zeros_like(gains), gains, width.expand_as(gains))
 
     def expected_gain(self, state: KernelState, Xq: Tensor, name: str) -> Tensor:
         """The mean of `gain`, for one name: `b x q`."""
-        return self._gains(state).at(name, _queries(Xq)).mean(2).to(Xq.dtype)
+        return self._gains(state).mean(name, _queries(Xq)).to(Xq.dtype)
 
     def expected_gain_with_gradient(
         self, state: KernelState, Xq: Tensor, name: str
@@ -273,13 +284,15 @@ class KernelNetwork(Network[KernelState]):
                 state.draws = thompson_draws(state.conditioned, self._config.landmarks)
         return state.draws
 
-    def _gains(self, state: KernelState) -> Gains:
+    def _gains(self, state: KernelState) -> LearnedGains | DrawnGains:
         if state.gains is None:
             with _kept():
-                # Else the optimum would tell which particle is right about a pending value.
-                conditioned = state.conditioned.thinned(GAIN_PARTICLES).kriging_believer()
-                draws = thompson_draws(conditioned, self._config.landmarks)
-                state.gains = Gains(conditioned, draws)
+                conditioned = gain_particles(state.conditioned)
+                if self.gain_network is None:
+                    draws = thompson_draws(conditioned, self._config.landmarks)
+                    state.gains = DrawnGains(conditioned, draws)
+                else:
+                    state.gains = LearnedGains(conditioned, self.gain_network)
         return state.gains
 
     def base_parameters(self) -> Iterator[nn.Parameter]:
@@ -293,11 +306,19 @@ class KernelNetwork(Network[KernelState]):
         return inference_loss(self.encoder, self.prior, X, y, hyper)
 
     def alpha_parameters(self) -> Iterator[nn.Parameter]:
-        """None: all is computed."""
-        return iter(())
+        """Those of the gain network."""
+        return iter(()) if self.gain_network is None else self.gain_network.parameters()
 
     def start_alpha(self) -> None:
-        """Nothing to prepare."""
+        """Nothing to prepare: `training.lessons` standardises what the gain network reads."""
+
+
+def gain_particles(conditioned: Conditioned) -> Conditioned:
+    """The particles that gains are computed with, which take pending points for observed.
+
+    Else the optimum would tell which particle is right about a pending value.
+    """
+    return conditioned.thinned(GAIN_PARTICLES).kriging_believer()
 
 
 @contextlib.contextmanager

@@ -162,6 +162,29 @@ def differentiable(function: Function, X: Tensor) -> tuple[Tensor, ...]:
     return results
 
 
+def in_parts(
+    function: Function, X: Array, count: int, *, gradient: bool
+) -> tuple[tuple[Array, ...], PullBack]:
+    """The function at so many queries of X, `b x q x d`, at a time, so that temporaries stay small.
+
+    Queries are the last dimension of the results. There are derivatives only with `gradient`.
+    """
+    ends = range(count, X.shape[1], count)
+    results, pulls = [], []
+    for part in np.split(X, ends, axis=1):
+        result, pull = function(part)
+        results.append(result)
+        if gradient:
+            pulls.append(pull)
+        del pull  # it keeps all temporaries: memory that the next queries can use
+
+    def pull_back(*by_results: Array) -> Array:
+        by_parts = zip(*(np.split(by, ends, axis=-1) for by in by_results), strict=True)
+        return np.concatenate([pull(*by) for pull, by in zip(pulls, by_parts, strict=True)], axis=1)
+
+    return tuple(np.concatenate(each, axis=-1) for each in zip(*results, strict=True)), pull_back
+
+
 class _Differentiable(torch.autograd.Function):
     @staticmethod
     @QUIET

@@ -87,6 +87,18 @@ class Representers:
 
 
 @dataclass(frozen=True)
+class JointDraws:
+    """t joint draws of f per particle at m representer points X."""
+
+    X: Tensor  # b x m x d
+    representers: Representers
+    root: Tensor  # b x k x m x m, factors of the covariance
+    normals: Tensor  # k x t x m, the draws are mean + root normals
+    argmax: Tensor  # b x k x t, index of the highest point
+    maximum: Tensor  # b x k x t
+
+
+@dataclass(frozen=True)
 class ThompsonDraws:
     """t draws of the maximum per particle on the representer points X, and s refined ones."""
 
@@ -114,8 +126,8 @@ class ThompsonDraws:
 
 @QUIET
 @torch.no_grad()
-def thompson_draws(conditioned: Conditioned, config: RepresenterConfig) -> ThompsonDraws:
-    """Representer points, joint draws of f on them, and refined maxima of a few."""
+def joint_draws(conditioned: Conditioned, config: RepresenterConfig) -> JointDraws:
+    """Representer points, and what joint draws of f on them say about its maximum."""
     X = representer_points(conditioned, config)
     moments = conditioned.moments(X)
     k = moments.mean.shape[1]
@@ -125,29 +137,36 @@ def thompson_draws(conditioned: Conditioned, config: RepresenterConfig) -> Thomp
     normals = normals.reshape(k, config.draws, config.count)
     maximum, argmax = (moments.mean[..., None] + root @ normals.mT).max(dim=2)  # b x k x t
     share = torch.zeros_like(moments.mean).scatter_add(2, argmax, torch.ones_like(maximum))
-    share = share / config.draws
-    particle, draw = choose_draws(conditioned.particles.log_weights, config.optima, config.draws)
-    rows = torch.arange(len(X))[:, None]
-    paths = ThompsonPaths(conditioned, moments, root, particle, normals[particle, draw])
-    optima = paths.maximise(X[rows, argmax[rows, particle, draw]])
-    # Between representer points f is higher; by how much, is seen in the few draws.
-    rise = optima.f - maximum[rows, particle, draw]
-    maximum = maximum + rise.mean(1)[:, None, None]
+    found = _representers(moments, covariance, share / config.draws, maximum)
+    return JointDraws(X, found, root, normals, argmax, maximum)
+
+
+def _representers(
+    moments: Moments, covariance: Tensor, share: Tensor, maximum: Tensor
+) -> Representers:
+    """With what draws of the maximum, `b x k x t`, say of it."""
     explained = (share[..., None, :] @ covariance @ share[..., None]).squeeze((-1, -2))
     variance = maximum.var(-1)
-    return ThompsonDraws(
-        X=X,
-        representers=Representers(
-            moments=moments,
-            covariance=covariance,
-            share=share,
-            max_mean=maximum.mean(-1),
-            max_unexplained=torch.maximum(variance - explained, UNEXPLAINED * variance),
-        ),
-        argmax=argmax,
-        maximum=maximum,
-        optima=optima,
-    )
+    unexplained = torch.maximum(variance - explained, UNEXPLAINED * variance)
+    return Representers(moments, covariance, share, maximum.mean(-1), unexplained)
+
+
+@QUIET
+@torch.no_grad()
+def thompson_draws(conditioned: Conditioned, config: RepresenterConfig) -> ThompsonDraws:
+    """Joint draws of f on representer points, and refined maxima of a few."""
+    joint = joint_draws(conditioned, config)
+    X, found = joint.X, joint.representers
+    particle, draw = choose_draws(conditioned.particles.log_weights, config.optima, config.draws)
+    rows = torch.arange(len(X))[:, None]
+    normals = joint.normals[particle, draw]
+    paths = ThompsonPaths(conditioned, found.moments, joint.root, particle, normals)
+    optima = paths.maximise(X[rows, joint.argmax[rows, particle, draw]])
+    # Between representer points f is higher; by how much, is seen in the few draws.
+    rise = optima.f - joint.maximum[rows, particle, draw]
+    maximum = joint.maximum + rise.mean(1)[:, None, None]
+    found = _representers(found.moments, found.covariance, found.share, maximum)
+    return ThompsonDraws(X, found, joint.argmax, maximum, optima)
 
 
 def choose_draws(log_weights: Tensor, count: int, draws: int) -> tuple[Tensor, Tensor]:
