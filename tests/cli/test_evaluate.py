@@ -73,8 +73,8 @@ def test_it_compares_the_methods(fake_weights: tuple[Path, Path]) -> None:
     arguments = (fake_weights[1], "--cells", "1:3,1:4", "--tasks", "1", "--no-botorch")
     rows = json.loads(invoke(alpha, *arguments, "--json").stdout)
     assert {row["n"] for row in rows} <= {"3", "4", "all"}
-    assert all(-1.0 <= row["monte_carlo"] <= 1.0 for row in rows)
-    assert all(row["botorch"] is None for row in rows)
+    assert {row["method"] for row in rows} == {"learned", "monte_carlo"}
+    assert all(-1.0 <= row["rank"] <= 1.0 for row in rows)
     assert "…" not in invoke(alpha, *arguments).stdout
 
 

@@ -119,7 +119,7 @@ def test_beyond_two_dimensions_many_draws_are_the_reference(tmp_path: Path) -> N
     assert task.gain.shape == (many_draws.QUERIES, 3)
     assert len(task.x_star) == 0
     scores = alpha_scores(NETWORK, cell, task)
-    assert {score.method for score in scores} == {"alpha"}
+    assert {score.method for score in scores} == {"draws"}
     assert all(score.rank > 0.6 and 0.5 < score.size < 2.0 for score in scores)
 
 
@@ -186,12 +186,12 @@ def test_monte_carlo_averages_entropies(task: AlphaTask) -> None:
 def test_scores_by_hand(task: AlphaTask) -> None:
     scores = {(s.gain, s.method): s for s in alpha_scores(KnownNetwork(gains), (1, 2), task)}
     assert len(scores) == 9
-    assert scores["pes", "alpha"].rank == pytest.approx(1.0)
-    assert scores["pes", "alpha"].regret == pytest.approx(0.0)
-    assert scores["mes", "alpha"].rank == pytest.approx(-1.0)
-    assert scores["mes", "alpha"].regret == pytest.approx(1 - 1 / 4)
+    assert scores["pes", "learned"].rank == pytest.approx(1.0)
+    assert scores["pes", "learned"].regret == pytest.approx(0.0)
+    assert scores["mes", "learned"].rank == pytest.approx(-1.0)
+    assert scores["mes", "learned"].regret == pytest.approx(1 - 1 / 4)
     # Values 1/9, 0, 1/9, 4/9 of JES rank 1, 0, 2, 3 or 2, 0, 1, 3 by rounding.
-    assert scores["jes", "alpha"].rank in (pytest.approx(0.8), pytest.approx(0.4))
+    assert scores["jes", "learned"].rank in (pytest.approx(0.8), pytest.approx(0.4))
     assert scores["jes", "botorch"].rank == pytest.approx(1.0)
     assert scores["mes", "botorch"].regret == pytest.approx(0.75)
     assert scores["mes", "monte_carlo"].reliability == pytest.approx(0.81)
@@ -200,10 +200,10 @@ def test_scores_by_hand(task: AlphaTask) -> None:
 def test_unreliable_curves_and_missing_methods_are_left_out(task: AlphaTask) -> None:
     vague = dataclasses.replace(task, reliability=torch.tensor([0.2, 0.9, 0.7]), botorch=None)
     scores = alpha_scores(KnownNetwork(gains), (1, 2), vague)
-    assert {(s.gain, s.method) for s in scores} == {("mes", "alpha"), ("mes", "monte_carlo")}
+    assert {(s.gain, s.method) for s in scores} == {("mes", "learned"), ("mes", "monte_carlo")}
 
 
-def test_summary_has_a_row_per_cell_and_one_per_dimension() -> None:
+def test_summary_has_rows_per_cell_and_per_dimension() -> None:
     def score(n: int, method: str, rank: float) -> AlphaScore:
         return AlphaScore(
             cell=(1, n),
@@ -215,13 +215,15 @@ def test_summary_has_a_row_per_cell_and_one_per_dimension() -> None:
             reliability=0.81,
         )
 
-    rows = summarise([score(3, "alpha", 0.5), score(8, "alpha", 1.0), score(8, "botorch", 0.0)])
-    assert [(row["d"], row["n"], row["tasks"]) for row in rows] == [
-        (1, "3", 1),
-        (1, "8", 1),
-        (1, "all", 2),
+    rows = summarise([score(3, "draws", 0.5), score(8, "draws", 1.0), score(8, "botorch", 0.0)])
+    assert [(row["d"], row["n"], row["method"], row["tasks"]) for row in rows] == [
+        (1, "3", "draws", 1),
+        (1, "8", "draws", 1),
+        (1, "8", "botorch", 1),
+        (1, "all", "draws", 2),
+        (1, "all", "botorch", 1),
     ]
-    assert rows[2]["alpha"] == pytest.approx(0.75)
-    assert rows[2]["ceiling"] == pytest.approx(0.9)
-    assert [row["botorch"] for row in rows] == [None, 0.0, 0.0]
+    assert rows[3]["rank"] == pytest.approx(0.75)
+    assert rows[3]["ceiling"] == pytest.approx(0.9)
+    assert rows[4]["rank"] == 0.0
     assert len({tuple(row) for row in rows}) == 1  # equal keys, as a table needs them

@@ -117,12 +117,18 @@ def alpha(
     With more dimensions the reference is the closed form with 256 draws of the optimum.
 
     \b
+    Rows:
+      learned       the network as it is
+      untrained     a kernel network whose gain network is not trained
+      draws         a kernel network with draws of the optimum instead
+      monte carlo   Monte Carlo over the base
+      botorch       BoTorch: PES, GIBBON (mes) and JES, on exact GP samples
+
+    \b
     Columns, each a mean over tasks:
-      alpha              rank correlation over x between the network's gains and the reference
-      alpha regret       gain lost by evaluating at the network's maximum, as a share of the best
-      size               the network's gains over the reference's, at the best quarter of points
-      monte carlo ...    the same for Monte Carlo over the base, from which alpha learns
-      botorch ...        the same for BoTorch: PES, GIBBON (mes) and JES, on exact GP samples
+      rank          rank correlation over x with the gains of the reference
+      regret        gain lost by evaluating at the maximum, as a share of the best
+      size          gains over those of the reference, at the best quarter of points
 
     JSON also contains the number of tasks in which the reference is precise enough to rank points,
     and the ceiling: the rank correlation that a perfect acquisition function would have. It is

@@ -7,7 +7,8 @@ and JES and each task:
     regret   what is lost by measuring where the acquisition is highest: 1 - gain there / best gain
     size     mean of the acquisition over the best quarter of the queries, as a multiple of the gain
 
-for three methods: the alpha network; Monte Carlo over the base network it learned from,
+for the trained network; of a kernel network the same with its gain network untrained, and with
+draws of the optimum in its place; Monte Carlo over the base network,
 
     H[q(y | D, x)] - mean over (x*, f*) of H[q(y | D, x, I)],    (x*, f*) from the exact posterior;
 
@@ -18,6 +19,7 @@ can be expected to reach on the others.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -39,7 +41,7 @@ from amortes.oracles.brute_force import (
     brute_force,
     rank_correlation,
 )
-from amortes.oracles.many_draws import many_draws
+from amortes.oracles.many_draws import many_draws, variants
 from amortes.oracles.many_draws import queries as search_queries
 from amortes.oracles.store import Entry, Store, rounded
 from amortes.prior.gp import GPPrior
@@ -55,7 +57,8 @@ QUERIES_PER_AXIS = {1: 64, 2: 10}
 BEYOND = ((4, 20), (6, 50), (10, 50))  # cells with more dimensions
 NEAR = 0.1  # half the width of the box of queries around the best observation, late
 OPTIMA = 128
-METHODS = ("alpha", "monte_carlo", "botorch")
+METHODS = ("learned", "untrained", "draws", "monte_carlo", "botorch")
+MEANS = ("rank", "regret", "size")
 RELIABLE = 0.8  # least reliability of a brute-force curve that can be compared with
 RESOLUTION = 0.02  # least gain, in nats, that some query must have: twice the bias of brute force
 CHUNK = 32  # optima per call of the base network
@@ -201,8 +204,11 @@ def monte_carlo_gains(
 def alpha_scores(network: Network[Any], cell: Cell, task: AlphaTask) -> list[AlphaScore]:
     """Scores of all methods and gains on one task, where brute force is reliable."""
     optima = (task.x_star, task.f_star)
-    state = network.condition(task.X[None], task.y[None])
-    curves = {"alpha": network.gain(state, task.Xq[None]).mean[0]}
+    data = task.X[None], task.y[None]
+    curves = {
+        name: variant.gain(variant.condition(*data), task.Xq[None]).mean[0]
+        for name, variant in variants(network).items()
+    }
     if len(task.x_star):
         curves["monte_carlo"] = monte_carlo_gains(network, task.X, task.y, task.Xq, *optima)
     if task.botorch is not None:
@@ -230,24 +236,16 @@ def alpha_scores(network: Network[Any], cell: Cell, task: AlphaTask) -> list[Alp
 
 
 def summarise(scores: Sequence[AlphaScore]) -> list[dict[str, Any]]:
-    """One row per cell and gain, then per dimension and gain: means over tasks."""
+    """One row per cell, gain and method, then per dimension, gain and method: means over tasks."""
     rows = []
     cells = sorted({score.cell for score in scores})
     groups = [(d, str(n), [(d, n)]) for d, n in cells]
     groups += [(d, "all", [c for c in cells if c[0] == d]) for d in sorted({d for d, _ in cells})]
-    for d, n, members in groups:
-        for name in GAINS:
-            chosen = [s for s in scores if s.cell in members and s.gain == name]
-            row: dict[str, Any] = {"d": d, "n": n, "gain": name}
-            row["tasks"] = len([s for s in chosen if s.method == "alpha"])
-            for method in METHODS:
-                own = [s for s in chosen if s.method == method]
-                row[method] = fmean(s.rank for s in own) if own else None
-                row[f"{method}_regret"] = fmean(s.regret for s in own) if own else None
-                if method == "alpha":
-                    row["size"] = fmean(s.size for s in own) if own else None
-            if chosen:
-                # Two noisy copies of the truth correlate with r, one of them with the truth sqrt r.
-                row["ceiling"] = fmean(s.reliability**0.5 for s in chosen)
-                rows.append(row)
+    for (d, n, members), name, method in itertools.product(groups, GAINS, METHODS):
+        own = [s for s in scores if (s.gain, s.method) == (name, method) and s.cell in members]
+        if own:
+            means = {field: fmean(getattr(s, field) for s in own) for field in MEANS}
+            row = {"d": d, "n": n, "gain": name, "method": method, "tasks": len(own), **means}
+            # Two noisy copies of the truth correlate with r, one of them with the truth sqrt r.
+            rows.append(row | {"ceiling": fmean(s.reliability**0.5 for s in own)})
     return rows

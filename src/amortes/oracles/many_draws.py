@@ -1,12 +1,13 @@
 """Information gains beyond two dimensions, where brute force gives up: many draws of the optimum.
 
-The closed form conditions on `DRAWS` draws of the optimum among `POINTS` representer points, eight
-times as many draws as in use, of other quantiles: a reference for the error of a few draws and for
-gains that are learned, but not for the closed form itself, which brute force judges in one and two
-dimensions (`amortes.oracles.brute_force`). A kernel network is compared with itself; others with
-one of their prior in which nothing is learned.
+The closed form conditions on `DRAWS` draws of the optimum among `POINTS` representer points, of
+`PARTICLES` particles: a reference for the error of fewer of either and for gains that are learned,
+but not for the closed form itself, which brute force judges in one and two dimensions
+(`amortes.oracles.brute_force`). A kernel network is compared with itself; others with one of their
+prior in which nothing is learned.
 """
 
+import copy
 import dataclasses
 from typing import Any
 
@@ -14,12 +15,15 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from amortes.nets.base import Network
+from amortes.nets.base import GAINS, Network
 from amortes.nets.kernel import KernelConfig, KernelNetwork
-from amortes.nets.kernel.representers import RepresenterConfig
+from amortes.nets.kernel.drawn_gains import DrawnGains
+from amortes.nets.kernel.gain_network import GainNetwork
+from amortes.nets.kernel.representers import RepresenterConfig, thompson_draws
 from amortes.oracles.brute_force import rank_correlation
 
-DRAWS, POINTS = 256, 256
+DRAWS, POINTS, PARTICLES = 256, 256, 32
+CONFIG = RepresenterConfig(count=POINTS, num_global=4 * POINTS, draws=DRAWS, optima=DRAWS)
 QUERIES = 192
 NEAR = 0.1  # standard deviation of the half of the queries that is around the best observations
 CENTRES = 8
@@ -43,8 +47,10 @@ def many_draws(network: Network[Any], X: Tensor, y: Tensor, Xq: Tensor) -> tuple
     That is the rank correlation two such references can be expected to have, from that of halves
     of the draws (Spearman and Brown).
     """
-    reference = _with_many_draws(network)
-    each = reference.gain(reference.condition(X[None], y[None]), Xq[None]).means[0]
+    reference = _without_learned_gains(network)
+    full = reference.condition(X[None], y[None]).conditioned.thinned(PARTICLES)
+    gains = DrawnGains(full, thompson_draws(full, CONFIG))
+    each = torch.stack([gains.at(name, Xq[None])[0] for name in GAINS], dim=1)  # q x 3 x draws
     first, second = each[..., ::2].mean(-1), each[..., 1::2].mean(-1)  # q x 3
     agreement = torch.tensor(
         [rank_correlation(a, b) for a, b in zip(first.T, second.T, strict=True)]
@@ -52,12 +58,27 @@ def many_draws(network: Network[Any], X: Tensor, y: Tensor, Xq: Tensor) -> tuple
     return each.mean(-1), 2.0 * agreement / (1.0 + agreement)
 
 
-def _with_many_draws(network: Network[Any]) -> KernelNetwork:
-    landmarks = RepresenterConfig(count=POINTS, num_global=4 * POINTS, optima=DRAWS)
+def variants(network: Network[Any]) -> dict[str, Network[Any]]:
+    """The network as it is, with the gain network untrained, and with draws of the optimum instead.
+
+    By name: learned, untrained, draws. Of what there is.
+    """
     if not isinstance(network, KernelNetwork):
-        config = KernelConfig(encoder=None, landmarks=landmarks)
-        return KernelNetwork(config, network.prior).eval()
-    config = dataclasses.replace(network.config, landmarks=landmarks)
-    other = KernelNetwork(config, network.prior)
-    other.load_state_dict(network.state_dict())
+        return {"learned": network}
+    drawn = _without_learned_gains(network)
+    if network.gain_network is None:
+        return {"draws": drawn}
+    untrained = copy.deepcopy(network)
+    fresh = GainNetwork(network.gain_network.config).requires_grad_(False)
+    # What is read is standardised all the same.
+    fresh.load_state_dict(dict(network.gain_network.named_buffers()), strict=False)
+    untrained.gain_network = fresh.eval()
+    return {"learned": network, "untrained": untrained, "draws": drawn}
+
+
+def _without_learned_gains(network: Network[Any]) -> KernelNetwork:
+    if not isinstance(network, KernelNetwork):
+        return KernelNetwork(KernelConfig(encoder=None), network.prior).eval()
+    other = KernelNetwork(dataclasses.replace(network.config, gains=None), network.prior)
+    other.load_state_dict(network.state_dict(), strict=False)
     return other.eval()
