@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 import torch
 
+from amortes.nets.distributions.normal import cut_off
 from amortes.nets.kernel.conditioning import Conditioned, condition
-from amortes.nets.kernel.gain_features import NUM_PAIR, NUM_QUERY, GainFeatures
+from amortes.nets.kernel.gain_features import FURTHEST, NUM_PAIR, NUM_QUERY, GainFeatures, _cut_off
 from amortes.nets.kernel.inference import infer_particles
 from amortes.nets.kernel.numpy_kernels import Array
 from amortes.nets.kernel.particles import ParticleConfig
@@ -64,6 +65,12 @@ def test_derivatives_are_finite_differences(features: GainFeatures, task: TaskBa
     along = rng.standard_normal(X.shape)
     slope = (total(X + 1e-6 * along) - total(X - 1e-6 * along)) / 2e-6
     np.testing.assert_allclose((pull_back(*by) * along).sum(-1), slope, rtol=1e-4, atol=1e-4)
+
+
+def test_truncation_is_that_of_the_normal_distribution() -> None:
+    z = np.linspace(-FURTHEST, FURTHEST, 101)
+    for ours, exact in zip(_cut_off(z), cut_off(torch.from_numpy(z)), strict=True):
+        np.testing.assert_allclose(ours, exact.numpy(), rtol=1e-10, atol=1e-14)
 
 
 def test_pairs_are_distances(conditioned: Conditioned, features: GainFeatures) -> None:
