@@ -11,7 +11,7 @@ from amortes.cli.train import alpha, base, bench, curves, require_kind, run, set
 from amortes.cli.weights import card_rows
 from amortes.errors import ConfigError, FileError
 from amortes.nets.kernel import KernelNetwork
-from amortes.nets.kernel.representers import RepresenterConfig
+from amortes.nets.kernel.optimum.representers import RepresenterConfig
 from amortes.prior.gp import named_prior
 from amortes.training import lessons, loop
 from amortes.training.export import export, load_network

@@ -1,7 +1,7 @@
 import pytest
 
 from amortes.nets.kernel import KernelConfig, KernelNetwork
-from amortes.nets.kernel.particles import ParticleConfig
+from amortes.nets.kernel.hyperparameters.particles import ParticleConfig
 from amortes.prior.gp import GPPrior, named_prior
 
 

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from amortes.nets.kernel import KernelConfig, KernelNetwork
-from amortes.nets.kernel.gain_network import GainConfig
-from amortes.nets.kernel.representers import RepresenterConfig
+from amortes.nets.kernel.gains.gain_network import GainConfig
+from amortes.nets.kernel.optimum.representers import RepresenterConfig
 from amortes.nets.transformer import Transformer, TransformerConfig
 from amortes.oracles import many_draws as module
 from amortes.oracles.brute_force import rank_correlation

@@ -10,7 +10,7 @@ from amortes.oracles.smc import SMCConfig, _sample, hyper_posterior
 from amortes.prior.gp import GPPrior, Marginal, named_prior
 from amortes.prior.tasks import TaskConfig, TaskStream
 from amortes.random import generator
-from tests.nets.kernel.test_inference import MIXTURE, by_quadrature
+from tests.nets.kernel.hyperparameters.test_inference import MIXTURE, by_quadrature
 
 
 def wave(n: int = 6, d: int = 1) -> tuple[Tensor, Tensor]:

@@ -8,11 +8,11 @@ from torch import Tensor
 from amortes.nets.base import GAINS
 from amortes.nets.kernel import KernelNetwork
 from amortes.nets.kernel.conditioning import Conditioned
-from amortes.nets.kernel.drawn_gains import DrawnGains
-from amortes.nets.kernel.gains import LearnedGains
+from amortes.nets.kernel.gains.drawn_gains import DrawnGains
+from amortes.nets.kernel.gains.learned_gains import LearnedGains
+from amortes.nets.kernel.hyperparameters.particles import ParticleConfig
 from amortes.nets.kernel.network import gain_particles
-from amortes.nets.kernel.particles import ParticleConfig
-from amortes.nets.kernel.representers import RepresenterConfig, thompson_draws
+from amortes.nets.kernel.optimum.representers import RepresenterConfig, thompson_draws
 from amortes.prior.gp import PRIORS
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from amortes.random import generator

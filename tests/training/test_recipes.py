@@ -7,7 +7,7 @@ import torch
 
 from amortes.errors import ConfigError
 from amortes.nets.kernel import KernelConfig
-from amortes.nets.kernel.encoder import EncoderConfig
+from amortes.nets.kernel.hyperparameters.encoder import EncoderConfig
 from amortes.nets.transformer import TransformerConfig
 from amortes.prior.gp import named_prior
 from amortes.prior.tasks import TaskStream

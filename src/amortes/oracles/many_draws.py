@@ -17,9 +17,9 @@ from torch.quasirandom import SobolEngine
 
 from amortes.nets.base import GAINS, Network
 from amortes.nets.kernel import KernelConfig, KernelNetwork
-from amortes.nets.kernel.drawn_gains import DrawnGains
-from amortes.nets.kernel.gain_network import GainNetwork
-from amortes.nets.kernel.representers import RepresenterConfig, thompson_draws
+from amortes.nets.kernel.gains.drawn_gains import DrawnGains
+from amortes.nets.kernel.gains.gain_network import GainNetwork
+from amortes.nets.kernel.optimum.representers import RepresenterConfig, thompson_draws
 from amortes.oracles.brute_force import rank_correlation
 
 DRAWS, POINTS, PARTICLES = 256, 256, 32

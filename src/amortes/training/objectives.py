@@ -45,8 +45,8 @@ from torch import Tensor, nn
 from amortes.nets.base import GAINS, Hint, Network
 from amortes.nets.kernel import KernelNetwork
 from amortes.nets.kernel.conditioning import condition
-from amortes.nets.kernel.particles import Particles
-from amortes.nets.kernel.representers import RepresenterConfig, thompson_draws
+from amortes.nets.kernel.hyperparameters.particles import Particles
+from amortes.nets.kernel.optimum.representers import RepresenterConfig, thompson_draws
 from amortes.prior.gp import GPPrior
 from amortes.prior.newton import Optimum
 from amortes.prior.posterior import exact_posterior
@@ -210,7 +210,10 @@ def lesson_loss(network: Network[Any], lesson: Lesson) -> tuple[Tensor, Metrics]
 
 
 def overlap_entropies(weights: Tensor, given: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
-    """`gains.overlap_entropy` in torch: weights `b x k`, moments `b x g x k x q`; `b x g x q`."""
+    """`learned_gains.overlap_entropy` in torch, but for a constant: `b x g x q`.
+
+    Of weights `b x k`, weights of pairs and moments `b x g x k x q`.
+    """
     v1, v2 = variance[:, :, :, None], variance[:, :, None]
     total = v1 + v2
     away = (mean[:, :, :, None] - mean[:, :, None]).square() / total

@@ -21,7 +21,7 @@ import torch
 from amortes.errors import ConfigError, require_least
 from amortes.nets.base import Network
 from amortes.nets.kernel import KernelConfig, KernelNetwork
-from amortes.nets.kernel.gain_network import GainConfig
+from amortes.nets.kernel.gains.gain_network import GainConfig
 from amortes.nets.kernel.network import GAIN_PARTICLES
 from amortes.nets.transformer import Transformer, TransformerConfig
 from amortes.prior.gp import GPPrior

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.func import jacfwd
 
 from amortes.nets.kernel.conditioning import Conditioned
-from amortes.nets.kernel.local_maximum import GRADIENT_SLACK
-from amortes.nets.kernel.optimum import LOGISTIC, TIE
+from amortes.nets.kernel.optimum.given_optimum import LOGISTIC, TIE
+from amortes.nets.kernel.optimum.local_maximum import GRADIENT_SLACK
 from amortes.prior.warp import warp
 
 Function = Callable[[Tensor], Tensor]

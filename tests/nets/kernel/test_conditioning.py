@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from amortes.nets.kernel.conditioning import ROUGHLY, VARIANCE_FLOOR, Conditioned, condition
-from amortes.nets.kernel.hyper_posterior import observed_covariance
-from amortes.nets.kernel.inference import infer, infer_particles
-from amortes.nets.kernel.particles import ParticleConfig
+from amortes.nets.kernel.hyperparameters.hyper_posterior import observed_covariance
+from amortes.nets.kernel.hyperparameters.inference import infer, infer_particles
+from amortes.nets.kernel.hyperparameters.particles import ParticleConfig
 from amortes.prior.gp import PRIORS, Hyperparameters, Marginal
 from amortes.prior.kernels import covariance
 from amortes.prior.posterior import exact_posterior

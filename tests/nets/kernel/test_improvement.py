@@ -4,9 +4,9 @@ from torch import Tensor
 
 from amortes.nets.distributions import GaussianMixture
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned, condition
+from amortes.nets.kernel.hyperparameters.inference import infer_particles
+from amortes.nets.kernel.hyperparameters.particles import ParticleConfig
 from amortes.nets.kernel.improvement import Improvement
-from amortes.nets.kernel.inference import infer_particles
-from amortes.nets.kernel.particles import ParticleConfig
 from amortes.prior.gp import PRIORS
 from amortes.prior.tasks import TaskBatch
 

@@ -9,11 +9,11 @@ from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint
 from amortes.nets.kernel import KernelConfig, KernelNetwork
 from amortes.nets.kernel import network as module
-from amortes.nets.kernel.drawn_gains import DrawnGains
-from amortes.nets.kernel.encoder import propose
+from amortes.nets.kernel.gains.drawn_gains import DrawnGains
+from amortes.nets.kernel.hyperparameters.encoder import propose
+from amortes.nets.kernel.hyperparameters.particles import ParticleConfig
 from amortes.nets.kernel.network import WORTH_ASKING, KernelState
-from amortes.nets.kernel.particles import ParticleConfig
-from amortes.nets.kernel.representers import RepresenterConfig
+from amortes.nets.kernel.optimum.representers import RepresenterConfig
 from amortes.prior.gp import PRIORS, GPPrior
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from amortes.training.distributed import take_rows

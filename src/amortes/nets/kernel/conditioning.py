@@ -32,9 +32,9 @@ from torch import Tensor
 
 from amortes import linalg
 from amortes.nets.kernel import numpy_kernels
-from amortes.nets.kernel.hyper_posterior import observed_covariance
+from amortes.nets.kernel.hyperparameters.hyper_posterior import observed_covariance
+from amortes.nets.kernel.hyperparameters.particles import Particles, thin
 from amortes.nets.kernel.numpy_kernels import QUIET, Scaling
-from amortes.nets.kernel.particles import Particles, thin
 from amortes.prior.gp import GPPrior
 from amortes.prior.kernels import correlation, scaled, square_distance
 

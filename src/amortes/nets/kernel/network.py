@@ -1,19 +1,11 @@
 """The kernel network: a fully Bayesian Gaussian process that answers in milliseconds.
 
-encoder       learned: reads a dataset, proposes hyperparameters
-inference     weighted hyperparameters, `particles`; `hyper_posterior` has their density
-large         the same for datasets of many points
-conditioning  exact posterior per particle
-improvement   how much better a query may be than the best point
-numpy_kernels kernels and warps in NumPy, for the hot loops
-representers  representer points, Thompson draws of the optimum among them
-local_maximum the posterior given that x* is a local maximum
-optimum       the posterior given the optimum x*, or x* and f*, at queries, for all draws at once
-max_value     the posterior given f*
-drawn_gains   what draws of the optimum would tell about a query
-gain_network  learned: what many such draws tell on average
-gain_features what it reads
-gains         information gains by it
+hyperparameters  particles: an encoder that learned to propose them, exact inference
+conditioning     exact posterior per particle
+improvement      how much better a query may be than the best point
+optimum          draws of the optimum, and the posterior given that it is there
+gains            information gains, by a network that learned what such draws tell, or by draws
+numpy_kernels    kernels and warps in NumPy, for the hot loops
 
 Nothing depends on the number of observations or dimensions.
 """
@@ -29,16 +21,25 @@ from amortes.errors import ConfigError, DataError
 from amortes.nets.base import GAINS, Hint, Network
 from amortes.nets.distributions import GaussianMixture
 from amortes.nets.kernel.conditioning import Conditioned, condition
-from amortes.nets.kernel.drawn_gains import DrawnGains, given_hint
-from amortes.nets.kernel.encoder import Encoder, EncoderConfig, inference_loss, propose
-from amortes.nets.kernel.gain_network import GainConfig, GainNetwork
-from amortes.nets.kernel.gains import LearnedGains
+from amortes.nets.kernel.gains.drawn_gains import DrawnGains, given_hint
+from amortes.nets.kernel.gains.gain_network import GainConfig, GainNetwork
+from amortes.nets.kernel.gains.learned_gains import LearnedGains
+from amortes.nets.kernel.hyperparameters.encoder import (
+    Encoder,
+    EncoderConfig,
+    inference_loss,
+    propose,
+)
+from amortes.nets.kernel.hyperparameters.inference import infer
+from amortes.nets.kernel.hyperparameters.large import MOST, telling, weighed_by_all
+from amortes.nets.kernel.hyperparameters.particles import ParticleConfig
 from amortes.nets.kernel.improvement import Improvement
-from amortes.nets.kernel.inference import infer
-from amortes.nets.kernel.large import MOST, telling, weighed_by_all
 from amortes.nets.kernel.numpy_kernels import Array
-from amortes.nets.kernel.particles import ParticleConfig
-from amortes.nets.kernel.representers import RepresenterConfig, ThompsonDraws, thompson_draws
+from amortes.nets.kernel.optimum.representers import (
+    RepresenterConfig,
+    ThompsonDraws,
+    thompson_draws,
+)
 from amortes.prior.gp import GPPrior, Hyperparameters
 
 # Particles that stand for all of them where gains are concerned: docs/log.md, 2026-11-17 and

@@ -4,11 +4,17 @@ import torch
 
 from amortes.nets.distributions.normal import cut_off
 from amortes.nets.kernel.conditioning import Conditioned, condition
-from amortes.nets.kernel.gain_features import FURTHEST, NUM_PAIR, NUM_QUERY, GainFeatures, _cut_off
-from amortes.nets.kernel.inference import infer_particles
+from amortes.nets.kernel.gains.gain_features import (
+    FURTHEST,
+    NUM_PAIR,
+    NUM_QUERY,
+    GainFeatures,
+    _cut_off,
+)
+from amortes.nets.kernel.hyperparameters.inference import infer_particles
+from amortes.nets.kernel.hyperparameters.particles import ParticleConfig
 from amortes.nets.kernel.numpy_kernels import Array
-from amortes.nets.kernel.particles import ParticleConfig
-from amortes.nets.kernel.representers import RepresenterConfig, joint_draws
+from amortes.nets.kernel.optimum.representers import RepresenterConfig, joint_draws
 from amortes.prior.gp import PRIORS
 from amortes.prior.tasks import TaskBatch
 

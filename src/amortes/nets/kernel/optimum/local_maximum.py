@@ -17,7 +17,7 @@ row, its covariance with the values in z, and as the combination c_j of z with
 
     mean(x) = m(x) + sum_j r_j(x) pull_j,    variance(x) = v(x) - sum_j r_j(x)^2,
 
-r_j(x) = cov(f(x), z) c_j, so that `optimum` can answer any number of queries.
+r_j(x) = cov(f(x), z) c_j, so that `given_optimum` can answer any number of queries.
 
 In NumPy (`numpy_kernels` says why), without gradients.
 
@@ -42,7 +42,7 @@ from amortes.nets.distributions import normal
 from amortes.nets.kernel import numpy_kernels
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned
 from amortes.nets.kernel.numpy_kernels import QUIET, Array
-from amortes.nets.kernel.representers import Representers
+from amortes.nets.kernel.optimum.representers import Representers
 from amortes.prior.gp import GPPrior
 
 # A coordinate of x* this close to a face counts as on it: its derivative need not vanish.

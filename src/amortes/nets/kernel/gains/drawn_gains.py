@@ -2,11 +2,11 @@
 
     gain(x) = H[y | D, x] - mean over draws s of H[y | D, x, I_s],    I = x*, f*, or both.
 
-Conditioning on the draws is in closed form (`optimum`, `max_value`) and done once for a dataset.
-Nothing is computed for a gain until it is asked for.
+Conditioning on the draws is in closed form (`given_optimum`, `max_value`) and done once for a
+dataset. Nothing is computed for a gain until it is asked for.
 
-Entropies of mixtures over particles are those of `gains.overlap_entropy`. Networks that no gain
-network was trained for use these gains; others learn from them.
+Entropies of mixtures over particles are those of `learned_gains.overlap_entropy`. Networks that no
+gain network was trained for use these gains; others learn from them.
 
 What is known before is the average of what is known after. So the weights w_ks of particles given a
 draw must average to those without any, w_k, over draws. Approximate evidence e_ks breaks that, and
@@ -30,18 +30,18 @@ from torch import Tensor
 
 from amortes.nets.base import Hint
 from amortes.nets.kernel.conditioning import Conditioned
-from amortes.nets.kernel.gains import overlap_entropy
-from amortes.nets.kernel.local_maximum import LocalMaximum, local_maximum
-from amortes.nets.kernel.max_value import GivenMaximum
+from amortes.nets.kernel.gains.learned_gains import overlap_entropy
 from amortes.nets.kernel.numpy_kernels import QUIET, Array, PullBack, differentiable, in_parts
-from amortes.nets.kernel.optimum import GivenOptimum, TruncatedMoments
-from amortes.nets.kernel.representers import ThompsonDraws
+from amortes.nets.kernel.optimum.given_optimum import GivenOptimum, TruncatedMoments
+from amortes.nets.kernel.optimum.local_maximum import LocalMaximum, local_maximum
+from amortes.nets.kernel.optimum.max_value import GivenMaximum
+from amortes.nets.kernel.optimum.representers import ThompsonDraws
 
 # Representer points, the likeliest to be the highest, that are considered when x* is known.
 POINTS = 16
 # Scalings, and how much of a factor one may change, in nats.
 SCALINGS, LARGEST = 40, 3.0
-# Particles, draws and queries at once: their columns (`optimum`) take some 1 MB.
+# Particles, draws and queries at once: their columns (`given_optimum`) take some 1 MB.
 CHUNK = 1 << 13
 # Queries at once of very many draws, and least weight of a particle given all draws.
 AT_ONCE, LEAST_WEIGHT = 24, 1e-30

@@ -27,10 +27,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from amortes.nets.kernel.encoder import to_posterior_order
-from amortes.nets.kernel.hyper_posterior import HyperPosterior, hyperparameters
-from amortes.nets.kernel.numpy_kernels import Array
-from amortes.nets.kernel.particles import (
+from amortes.nets.kernel.hyperparameters.encoder import to_posterior_order
+from amortes.nets.kernel.hyperparameters.hyper_posterior import HyperPosterior, hyperparameters
+from amortes.nets.kernel.hyperparameters.particles import (
     NEGLIGIBLE,
     Climbs,
     ParticleConfig,
@@ -38,6 +37,7 @@ from amortes.nets.kernel.particles import (
     normal_points,
     thin,
 )
+from amortes.nets.kernel.numpy_kernels import Array
 from amortes.prior.gp import GPPrior, Hyperparameters
 
 # Where climbs begin: z of all lengthscales, of the noise, and of the roughness; the rest at 0.

@@ -32,8 +32,8 @@ from torch import Tensor, nn
 
 from amortes.nets.base import GAINS
 from amortes.nets.kernel.conditioning import Conditioned
-from amortes.nets.kernel.gain_features import GainFeatures
-from amortes.nets.kernel.gain_network import FURTHEST, GainNetwork
+from amortes.nets.kernel.gains.gain_features import GainFeatures
+from amortes.nets.kernel.gains.gain_network import FURTHEST, GainNetwork
 from amortes.nets.kernel.numpy_kernels import (
     QUIET,
     Array,
@@ -42,7 +42,7 @@ from amortes.nets.kernel.numpy_kernels import (
     expit,
     in_parts,
 )
-from amortes.nets.kernel.representers import joint_draws
+from amortes.nets.kernel.optimum.representers import joint_draws
 
 ENTROPY_OF_NORMAL = 0.5 * math.log(2.0 * math.pi * math.e)
 SMALLEST = 1e-30

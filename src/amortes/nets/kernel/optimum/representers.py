@@ -37,8 +37,8 @@ from amortes import linalg
 from amortes.errors import ConfigError, require_least
 from amortes.nets.kernel import numpy_kernels
 from amortes.nets.kernel.conditioning import Conditioned, Moments
+from amortes.nets.kernel.hyperparameters.particles import normal_points
 from amortes.nets.kernel.numpy_kernels import QUIET, Array
-from amortes.nets.kernel.particles import normal_points
 from amortes.prior.newton import Optimum, ascend, full_step, starting_points
 from amortes.prior.warp import unwarp, warp
 

@@ -7,9 +7,9 @@ from torch import Tensor
 
 from amortes.errors import ConfigError
 from amortes.nets.kernel.conditioning import Conditioned, condition
-from amortes.nets.kernel.inference import infer_particles
-from amortes.nets.kernel.particles import ParticleConfig, normal_points
-from amortes.nets.kernel.representers import (
+from amortes.nets.kernel.hyperparameters.inference import infer_particles
+from amortes.nets.kernel.hyperparameters.particles import ParticleConfig, normal_points
+from amortes.nets.kernel.optimum.representers import (
     RepresenterConfig,
     ThompsonPaths,
     _repeated,

@@ -7,16 +7,16 @@ import pytest
 import torch
 from torch import Tensor, tensor
 
-from amortes.nets.kernel import inference
-from amortes.nets.kernel.encoder import standardised
-from amortes.nets.kernel.hyper_posterior import HyperPosterior, observed_covariance
-from amortes.nets.kernel.inference import Inferred, infer, infer_particles
+from amortes.nets.kernel.hyperparameters import inference
+from amortes.nets.kernel.hyperparameters.encoder import standardised
+from amortes.nets.kernel.hyperparameters.hyper_posterior import HyperPosterior, observed_covariance
+from amortes.nets.kernel.hyperparameters.inference import Inferred, infer, infer_particles
+from amortes.nets.kernel.hyperparameters.particles import ParticleConfig, find_modes, normal_points
 from amortes.nets.kernel.numpy_kernels import Array
-from amortes.nets.kernel.particles import ParticleConfig, find_modes, normal_points
 from amortes.prior.gp import PRIORS, Marginal
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from amortes.random import generator
-from tests.nets.kernel.test_particles import branin
+from tests.nets.kernel.hyperparameters.test_particles import branin
 
 FREE = dataclasses.replace(
     PRIORS["robust"], name="free", output_variance=Marginal.lognormal(0.0, 0.5)
@@ -211,7 +211,7 @@ def test_climbs_begin_at_the_best_points_screened(
         begun.append((limit, posterior.log_density(start[:, None])[:, 0], start))
         return original(posterior, start, limit, rivals)
 
-    monkeypatch.setattr("amortes.nets.kernel.particles.find_modes", counted)
+    monkeypatch.setattr("amortes.nets.kernel.hyperparameters.particles.find_modes", counted)
     prior, config = PRIORS["real"], ParticleConfig()
     # In the order of the encoder; as good a guess as can be: the true hyperparameters.
     y, z = standardised(prior, task.y, task.hyper)
@@ -290,7 +290,7 @@ def test_modes_that_are_known_take_a_few_steps(monkeypatch: pytest.MonkeyPatch) 
         begun.append((start, steps))
         return real(posterior, start, steps, rivals)
 
-    monkeypatch.setattr("amortes.nets.kernel.particles.find_modes", counted)
+    monkeypatch.setattr("amortes.nets.kernel.hyperparameters.particles.find_modes", counted)
     found = infer(prior, task.X, y, bonus, ParticleConfig(count=64), modes=known)
     ((start, steps),) = begun
     assert steps == inference.FOLLOWING_STEPS

@@ -8,7 +8,7 @@ from scipy import stats
 from torch import Tensor
 
 from amortes.errors import ConfigError
-from amortes.nets.kernel.encoder import (
+from amortes.nets.kernel.hyperparameters.encoder import (
     FURTHEST,
     SKEWED,
     SKEWS,
@@ -21,8 +21,8 @@ from amortes.nets.kernel.encoder import (
     standardised,
     to_posterior_order,
 )
-from amortes.nets.kernel.hyper_posterior import HyperPosterior, hyperparameters
-from amortes.nets.kernel.particles import find_modes
+from amortes.nets.kernel.hyperparameters.hyper_posterior import HyperPosterior, hyperparameters
+from amortes.nets.kernel.hyperparameters.particles import find_modes
 from amortes.prior.gp import PRIORS, GPPrior
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 

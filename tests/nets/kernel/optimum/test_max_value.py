@@ -4,15 +4,15 @@ import torch
 
 from amortes.nets.base import Hint
 from amortes.nets.kernel.conditioning import condition
-from amortes.nets.kernel.drawn_gains import given_hint
-from amortes.nets.kernel.inference import infer_particles
-from amortes.nets.kernel.max_value import PLACES, log_kernel_of_maximum
-from amortes.nets.kernel.optimum import EVIDENCE
-from amortes.nets.kernel.particles import ParticleConfig
-from amortes.nets.kernel.representers import RepresenterConfig, thompson_draws
+from amortes.nets.kernel.gains.drawn_gains import given_hint
+from amortes.nets.kernel.hyperparameters.inference import infer_particles
+from amortes.nets.kernel.hyperparameters.particles import ParticleConfig
+from amortes.nets.kernel.optimum.given_optimum import EVIDENCE
+from amortes.nets.kernel.optimum.max_value import PLACES, log_kernel_of_maximum
+from amortes.nets.kernel.optimum.representers import RepresenterConfig, thompson_draws
 from amortes.prior.gp import PRIORS, Marginal
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
-from tests.nets.kernel.test_local_maximum import conditioned_on
+from tests.nets.kernel.optimum.test_local_maximum import conditioned_on
 
 
 def test_value_only_against_functions_with_that_maximum() -> None:

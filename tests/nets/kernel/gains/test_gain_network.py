@@ -3,8 +3,8 @@ import torch
 from torch import nn
 
 from amortes.errors import ConfigError
-from amortes.nets.kernel.gain_features import NUM_PAIR, NUM_QUERY
-from amortes.nets.kernel.gain_network import GainConfig, GainNetwork
+from amortes.nets.kernel.gains.gain_features import NUM_PAIR, NUM_QUERY
+from amortes.nets.kernel.gains.gain_network import GainConfig, GainNetwork
 from amortes.random import generator
 
 

@@ -5,13 +5,13 @@ from torch import nn
 
 from amortes.nets.base import GAINS
 from amortes.nets.distributions.mixture_entropy import mixture_entropy
-from amortes.nets.kernel import gains
 from amortes.nets.kernel.conditioning import Conditioned, condition
-from amortes.nets.kernel.gain_network import GainConfig, GainNetwork
-from amortes.nets.kernel.gains import ENTROPY_OF_NORMAL, LearnedGains, overlap_entropy
-from amortes.nets.kernel.inference import infer_particles
+from amortes.nets.kernel.gains import learned_gains
+from amortes.nets.kernel.gains.gain_network import GainConfig, GainNetwork
+from amortes.nets.kernel.gains.learned_gains import ENTROPY_OF_NORMAL, LearnedGains, overlap_entropy
+from amortes.nets.kernel.hyperparameters.inference import infer_particles
+from amortes.nets.kernel.hyperparameters.particles import ParticleConfig
 from amortes.nets.kernel.numpy_kernels import Array
-from amortes.nets.kernel.particles import ParticleConfig
 from amortes.prior.gp import PRIORS
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from amortes.random import generator
@@ -58,7 +58,7 @@ def test_queries_are_valued_one_by_one(
 ) -> None:
     found = LearnedGains(conditioned_on(task, "robust"), gain_network)
     value, gradient = found.mean_with_gradient("jes", task.Xq)
-    monkeypatch.setattr(gains, "AT_ONCE", 1)
+    monkeypatch.setattr(learned_gains, "AT_ONCE", 1)
     for ours, expected in zip(
         found.mean_with_gradient("jes", task.Xq), (value, gradient), strict=True
     ):

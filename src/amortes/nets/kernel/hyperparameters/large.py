@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from amortes import linalg
-from amortes.nets.kernel.hyper_posterior import observed_covariance
-from amortes.nets.kernel.particles import Particles, thin
+from amortes.nets.kernel.hyperparameters.hyper_posterior import observed_covariance
+from amortes.nets.kernel.hyperparameters.particles import Particles, thin
 from amortes.prior.gp import GPPrior
 
 MOST = 160

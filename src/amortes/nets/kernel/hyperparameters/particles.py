@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from amortes.errors import ConfigError, require_least
-from amortes.nets.kernel.hyper_posterior import HyperPosterior
+from amortes.nets.kernel.hyperparameters.hyper_posterior import HyperPosterior
 from amortes.nets.kernel.numpy_kernels import Array
 from amortes.prior.gp import Hyperparameters
 

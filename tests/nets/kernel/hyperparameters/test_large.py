@@ -5,11 +5,12 @@ import torch
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
-from amortes.nets.kernel import KernelConfig, KernelNetwork, large
-from amortes.nets.kernel.hyper_posterior import observed_covariance
-from amortes.nets.kernel.inference import infer
-from amortes.nets.kernel.large import LEAST_PARTICLES, MOST, telling, weighed_by_all
-from amortes.nets.kernel.particles import ParticleConfig
+from amortes.nets.kernel import KernelConfig, KernelNetwork
+from amortes.nets.kernel.hyperparameters import large
+from amortes.nets.kernel.hyperparameters.hyper_posterior import observed_covariance
+from amortes.nets.kernel.hyperparameters.inference import infer
+from amortes.nets.kernel.hyperparameters.large import LEAST_PARTICLES, MOST, telling, weighed_by_all
+from amortes.nets.kernel.hyperparameters.particles import ParticleConfig
 from amortes.prior.gp import PRIORS
 from amortes.prior.tasks import TaskConfig, TaskStream
 from amortes.random import generator

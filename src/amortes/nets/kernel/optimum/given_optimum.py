@@ -51,7 +51,6 @@ from torch import Tensor
 from amortes import linalg
 from amortes.nets.distributions import normal
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR
-from amortes.nets.kernel.local_maximum import LocalMaximum, Values
 from amortes.nets.kernel.numpy_kernels import (
     QUIET,
     Array,
@@ -62,7 +61,8 @@ from amortes.nets.kernel.numpy_kernels import (
     square_distance,
     value_and_slopes,
 )
-from amortes.nets.kernel.representers import DENSE
+from amortes.nets.kernel.optimum.local_maximum import LocalMaximum, Values
+from amortes.nets.kernel.optimum.representers import DENSE
 
 # Relative to the prior sd, how much higher than x* another point may be: one at x* itself is not.
 TIE = 2e-4

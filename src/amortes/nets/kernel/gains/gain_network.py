@@ -13,7 +13,7 @@ them. Both are learned, for PES, MES and JES each, from closed-form conditioning
     v'_i = v_i expit(l_i + a_i),   m'_i = m_i + (c h_i + b_i) sqrt(v_i)         from the query
 
 with D, a and b the outputs of the perceptrons, c a parameter, and l and h textbook moments, the
-first two features (`gain_features`). `gains` makes information gains of these.
+first two features (`gain_features`). `learned_gains` makes information gains of these.
 
 Shapes: b datasets, k particles, q queries, P and F features, g gains.
 
@@ -29,8 +29,8 @@ from torch.nn.functional import softplus
 
 from amortes.errors import require_least
 from amortes.nets.base import GAINS
-from amortes.nets.kernel.gain_features import NUM_PAIR, NUM_QUERY
-from amortes.nets.kernel.representers import RepresenterConfig
+from amortes.nets.kernel.gains.gain_features import NUM_PAIR, NUM_QUERY
+from amortes.nets.kernel.optimum.representers import RepresenterConfig
 
 # Scalings of pairs, each by half of what is missing: for symmetric matrices a whole one overshoots.
 SCALINGS = 30

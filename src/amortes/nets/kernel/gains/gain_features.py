@@ -38,7 +38,7 @@ from amortes import linalg
 from amortes.nets.kernel import numpy_kernels
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned
 from amortes.nets.kernel.numpy_kernels import Array, PullBack, Scaling
-from amortes.nets.kernel.representers import JointDraws
+from amortes.nets.kernel.optimum.representers import JointDraws
 
 # Correlations are this close to 1 at most, and surprises and truncations this many sds away.
 CLOSEST, FURTHEST = 0.9999, 8.0

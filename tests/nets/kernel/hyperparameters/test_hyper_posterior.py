@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from amortes.nets.kernel import hyper_posterior
-from amortes.nets.kernel.hyper_posterior import (
+from amortes.nets.kernel.hyperparameters import hyper_posterior
+from amortes.nets.kernel.hyperparameters.hyper_posterior import (
     HyperPosterior,
     hyperparameters,
     observed_covariance,

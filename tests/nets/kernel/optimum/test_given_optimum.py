@@ -8,9 +8,8 @@ from torch import Tensor
 
 from amortes.nets.distributions.normal import cut_off
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned
-from amortes.nets.kernel.local_maximum import local_maximum
 from amortes.nets.kernel.numpy_kernels import differentiable
-from amortes.nets.kernel.optimum import (
+from amortes.nets.kernel.optimum.given_optimum import (
     EVIDENCE,
     ROUNDS,
     GivenOptimum,
@@ -18,11 +17,12 @@ from amortes.nets.kernel.optimum import (
     highest,
     truncate,
 )
+from amortes.nets.kernel.optimum.local_maximum import local_maximum
 from amortes.prior.gp import PRIORS
 from amortes.prior.kernels import radial_slope, square_distance
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from tests.nets.kernel import reference
-from tests.nets.kernel.test_local_maximum import (
+from tests.nets.kernel.optimum.test_local_maximum import (
     CASES,
     conditioned_on,
     given_zero,

@@ -7,12 +7,17 @@ import torch
 from torch import Tensor
 
 from amortes.nets.kernel.conditioning import Conditioned, Moments, condition
-from amortes.nets.kernel.inference import infer_particles
-from amortes.nets.kernel.local_maximum import LocalMaximum, Values, _derivatives, local_maximum
+from amortes.nets.kernel.hyperparameters.inference import infer_particles
+from amortes.nets.kernel.hyperparameters.particles import ParticleConfig
 from amortes.nets.kernel.numpy_kernels import Array, Scaling
-from amortes.nets.kernel.optimum import GivenOptimum, TruncatedMoments
-from amortes.nets.kernel.particles import ParticleConfig
-from amortes.nets.kernel.representers import Representers
+from amortes.nets.kernel.optimum.given_optimum import GivenOptimum, TruncatedMoments
+from amortes.nets.kernel.optimum.local_maximum import (
+    LocalMaximum,
+    Values,
+    _derivatives,
+    local_maximum,
+)
+from amortes.nets.kernel.optimum.representers import Representers
 from amortes.prior.gp import PRIORS, GPPrior, Marginal
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from tests.nets.kernel import reference

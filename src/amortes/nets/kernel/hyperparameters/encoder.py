@@ -35,8 +35,8 @@ from torch import Tensor, nn
 
 from amortes.errors import ConfigError, require_least
 from amortes.nets.distributions.power import inverse_power_transform
-from amortes.nets.kernel.hyper_posterior import HyperPosterior
-from amortes.nets.kernel.particles import find_modes
+from amortes.nets.kernel.hyperparameters.hyper_posterior import HyperPosterior
+from amortes.nets.kernel.hyperparameters.particles import find_modes
 from amortes.prior.gp import GPPrior, Hyperparameters
 
 PER_COORDINATE = 3  # lengthscale, shape and shift of the warp

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from amortes.errors import ConfigError
-from amortes.nets.kernel.hyper_posterior import HyperPosterior
-from amortes.nets.kernel.inference import infer
-from amortes.nets.kernel.particles import (
+from amortes.nets.kernel.hyperparameters.hyper_posterior import HyperPosterior
+from amortes.nets.kernel.hyperparameters.inference import infer
+from amortes.nets.kernel.hyperparameters.particles import (
     APART,
     FURTHEST,
     NEGLIGIBLE,
@@ -29,7 +29,7 @@ def test_climbs_end_at_the_mode(task: TaskBatch, monkeypatch: pytest.MonkeyPatch
     start = np.zeros((3, 4))
     z, *_ = find_modes(posterior, start, steps=30)
     assert np.linalg.norm(posterior.derivatives(z)[1], axis=-1).max() < STEEP
-    monkeypatch.setattr("amortes.nets.kernel.particles.STEEP", 1e-4)
+    monkeypatch.setattr("amortes.nets.kernel.hyperparameters.particles.STEEP", 1e-4)
     z, *_ = find_modes(posterior, start, steps=100)
     assert np.linalg.norm(posterior.derivatives(z)[1], axis=-1).max() < 1e-4
 

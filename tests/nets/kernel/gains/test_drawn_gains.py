@@ -4,14 +4,15 @@ import torch
 from torch import Tensor
 
 from amortes.nets.base import GAINS, Hint
-from amortes.nets.kernel import KernelConfig, KernelNetwork, drawn_gains
+from amortes.nets.kernel import KernelConfig, KernelNetwork
 from amortes.nets.kernel.conditioning import Conditioned, condition
-from amortes.nets.kernel.drawn_gains import DrawnGains, balanced, given_hint
-from amortes.nets.kernel.gains import overlap_entropy
-from amortes.nets.kernel.inference import infer_particles
-from amortes.nets.kernel.max_value import GivenMaximum
-from amortes.nets.kernel.particles import ParticleConfig
-from amortes.nets.kernel.representers import RepresenterConfig, thompson_draws
+from amortes.nets.kernel.gains import drawn_gains
+from amortes.nets.kernel.gains.drawn_gains import DrawnGains, balanced, given_hint
+from amortes.nets.kernel.gains.learned_gains import overlap_entropy
+from amortes.nets.kernel.hyperparameters.inference import infer_particles
+from amortes.nets.kernel.hyperparameters.particles import ParticleConfig
+from amortes.nets.kernel.optimum.max_value import GivenMaximum
+from amortes.nets.kernel.optimum.representers import RepresenterConfig, thompson_draws
 from amortes.prior.gp import PRIORS
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from amortes.random import generator

@@ -1,0 +1,1 @@
+"""Information gains: learned, or by draws of the optimum."""

@@ -1,0 +1,1 @@
+"""The posterior over hyperparameters, as a few weighted particles."""

@@ -1,0 +1,1 @@
+"""Where the optimum may be, and the posterior of f given that it is there."""
