@@ -5,7 +5,7 @@ import torch
 from amortes.nets.kernel import numpy_kernels
 from amortes.nets.kernel.numpy_kernels import Array, PullBack, differentiable
 from amortes.prior import kernels
-from amortes.prior.gp import KERNELS, Hyperparameters, Kernel
+from amortes.prior.gp import KERNELS, PRIORS, Hyperparameters, Kernel
 from amortes.prior.warp import warp
 from amortes.random import generator
 
@@ -74,3 +74,24 @@ def test_functions_in_numpy_are_differentiable() -> None:
 
     X = torch.rand(4, 2, generator=generator(0), dtype=torch.float64).requires_grad_()
     assert torch.autograd.gradcheck(lambda X: differentiable(function, X), X)
+
+
+@pytest.mark.parametrize("name", ["robust", "real"])
+def test_kernels_with_known_points_are_those_of_the_prior(name: str) -> None:
+    prior = PRIORS[name]
+    hyper = prior.sample(np.arange(6), 3).map(lambda t: t.double().unflatten(0, (2, 3)))
+    rng = np.random.default_rng(0)
+    known, X = rng.random((2, 5, 3)), rng.random((2, 4, 3))
+    at = numpy_kernels.KernelWith(prior, hyper, numpy_kernels.Scaling(hyper).values(known))
+    (K, value), pull_back = at.forward(X)
+    assert K.shape == value.shape == (2, 3, 5, 4)
+    Xq = torch.from_numpy(X).requires_grad_()
+    V1, V2 = (kernels.scaled(hyper, t[:, None]) for t in (torch.from_numpy(known), Xq))
+    rough = None if hyper.roughness is None else hyper.roughness[..., None, None]
+    expected = kernels.correlation(prior.kernel, kernels.square_distance(V1, V2), rough)
+    np.testing.assert_allclose(value, expected.detach().numpy(), rtol=1e-9)
+    expected = expected * hyper.output_variance[..., None, None] + prior.mean.scale**2
+    np.testing.assert_allclose(K, expected.detach().numpy(), rtol=1e-9)
+    by = rng.standard_normal(K.shape)
+    (slope,) = torch.autograd.grad((expected * torch.from_numpy(by)).sum(), Xq)
+    np.testing.assert_allclose(pull_back(by), slope.numpy(), rtol=1e-6, atol=1e-9)

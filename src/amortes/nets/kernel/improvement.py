@@ -24,9 +24,8 @@ import torch
 from torch import Tensor
 
 from amortes import linalg
-from amortes.nets.kernel import numpy_kernels
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned
-from amortes.nets.kernel.numpy_kernels import QUIET, Array, PullBack, Scaling, differentiable
+from amortes.nets.kernel.numpy_kernels import QUIET, Array, KernelWith, PullBack, differentiable
 
 # Where formulas of log h change: the first loses digits below, the second a third of them at -1e5.
 TAIL, FAR_TAIL = -1.0, -1e3
@@ -37,13 +36,9 @@ class Improvement:
 
     def __init__(self, conditioned: Conditioned, x: Tensor) -> None:
         at_x, hyper = conditioned.moments(x[:, None]), conditioned.particles.hyper
-        self.kernel, self.mean_variance = conditioned.prior.kernel, conditioned.prior.mean.scale**2
         self.log_weights = conditioned.particles.log_weights.numpy()[..., None]  # b x k x 1
-        self.scaling = Scaling(hyper)
-        rough = conditioned.roughness
-        self.roughness = 0.0 if rough is None else rough.numpy()
-        self.signal = conditioned.signal.numpy()  # b x k x 1 x 1
-        self.known = torch.cat([conditioned.V, at_x.V], dim=-2).numpy()  # b x k x (n + 1) x d
+        known = torch.cat([conditioned.V, at_x.V], dim=-2).numpy()  # b x k x (n + 1) x d
+        self.kernel = KernelWith(conditioned.prior, hyper, known)
         self.whitener = conditioned.whitener.numpy()  # b x k x n x n
         self.coefficients = conditioned.coefficients.numpy()[..., None]  # b x k x n x 1
         self.prior_variance = conditioned.prior_variance.numpy()[..., None]  # b x k x 1
@@ -88,11 +83,7 @@ class Improvement:
 
     def forward(self, X: Array) -> tuple[tuple[Array, Array], PullBack]:
         """Mean and variance, `b x k x q`, and how their derivatives become those by X."""
-        V, stretch = self.scaling.values_and_slopes(X)
-        r2 = numpy_kernels.square_distance(self.known, V)
-        value, slope, _ = numpy_kernels.value_and_slopes(self.kernel, r2, self.roughness)
-        K = self.signal * value  # not in place: the slope may be the same array
-        K += self.mean_variance  # b x k x (n + 1) x q
+        (K, _), pull_back_kernel = self.kernel.forward(X)  # b x k x (n + 1) x q
         k, k_x = K[..., :-1, :], K[..., -1, :]
         whitened = linalg.lower_times(self.whitener, k)
         mean = (self.coefficients.swapaxes(-1, -2) @ k)[..., 0, :] + self.offset
@@ -106,12 +97,7 @@ class Improvement:
             by_k = self.whitener.swapaxes(-1, -2) @ (self.whitened - whitened)
             by_k *= by_variance
             by_k += self.coefficients * by_mean[..., None, :]
-            pull = np.concatenate([by_k, -by_variance], axis=-2)
-            pull *= slope
-            pull *= self.signal
-            by_V = pull.swapaxes(-1, -2) @ self.known - pull.sum(-2)[..., None] * V
-            by_X: Array = (by_V * stretch).sum(1)
-            return by_X
+            return pull_back_kernel(np.concatenate([by_k, -by_variance], axis=-2))
 
         return (mean, np.maximum(variance, self.floor)), pull_back
 

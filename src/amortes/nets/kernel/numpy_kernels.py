@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from amortes.prior.gp import Hyperparameters, Kernel
+from amortes.prior.gp import GPPrior, Hyperparameters, Kernel
 from amortes.prior.warp import LAST, SOFTNESS
 
 # Exponentials may underflow, whatever a program has made of that by `np.seterr`.
@@ -154,6 +154,40 @@ class Scaling:
             return X[:, None] * self.per_length, self.per_length
         U, slopes = self.warp.values_and_slopes(X[:, None])
         return U * self.per_length, slopes * self.per_length
+
+
+class KernelWith:
+    """Prior covariances of f at queries with f at c known points, under each of k particles."""
+
+    def __init__(self, prior: GPPrior, hyper: Hyperparameters, known: Array) -> None:
+        """Known points `b x k x c x d`, scaled."""
+        self.kernel, self.mean_variance, self.known = prior.kernel, prior.mean.scale**2, known
+        self.scaling = Scaling(hyper)
+        self.signal = hyper.output_variance.numpy()[..., None, None]  # b x k x 1 x 1
+        rough = hyper.roughness
+        self.roughness = (
+            np.zeros_like(self.signal) if rough is None else rough.numpy()[..., None, None]
+        )
+
+    def forward(self, X: Array) -> tuple[tuple[Array, Array], PullBack]:
+        """Covariances, with the mean's, and the kernel at unit variance, `b x k x c x q`.
+
+        Of queries `b x q x d`; and how derivatives by the covariances become those by X.
+        """
+        V, stretch = self.scaling.values_and_slopes(X)
+        r2 = square_distance(self.known, V)
+        value, slope, _ = value_and_slopes(self.kernel, r2, self.roughness)
+        K = self.signal * value  # not in place: the slope may be the same array
+        K += self.mean_variance
+
+        def pull_back(by_K: Array) -> Array:
+            pull = by_K * slope
+            pull *= self.signal
+            by_V = pull.swapaxes(-1, -2) @ self.known - pull.sum(-2)[..., None] * V
+            by_X: Array = (by_V * stretch).sum(1)
+            return by_X
+
+        return (K, value), pull_back
 
 
 def differentiable(function: Function, X: Tensor) -> tuple[Tensor, ...]:

@@ -35,9 +35,8 @@ import numpy as np
 import torch
 
 from amortes import linalg
-from amortes.nets.kernel import numpy_kernels
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned
-from amortes.nets.kernel.numpy_kernels import Array, PullBack, Scaling
+from amortes.nets.kernel.numpy_kernels import Array, KernelWith, PullBack
 from amortes.nets.kernel.optimum.representers import JointDraws
 
 # Correlations are this close to 1 at most, and surprises and truncations this many sds away.
@@ -63,14 +62,11 @@ class GainFeatures:
     def __init__(self, conditioned: Conditioned, draws: JointDraws) -> None:
         hyper, found = conditioned.particles.hyper, draws.representers
         self.conditioned = conditioned
-        self.kernel, self.mean = conditioned.prior.kernel, conditioned.prior.mean
-        self.scaling = Scaling(hyper)
-        rough = conditioned.roughness
-        self.signal = conditioned.signal.numpy()  # b x k x 1 x 1
-        self.roughness = np.zeros_like(self.signal) if rough is None else rough.numpy()
+        known = torch.cat([conditioned.V, found.moments.V], dim=2).numpy()
+        self.kernel = KernelWith(conditioned.prior, hyper, known)
+        self.signal, self.roughness = self.kernel.signal[..., 0], self.kernel.roughness[..., 0]
         self.noise = conditioned.noise_variance.numpy()[..., None]  # b x k x 1
         self.weights = conditioned.weights.numpy()[..., None]  # b x k x 1
-        self.known = torch.cat([conditioned.V, found.moments.V], dim=2).numpy()
         self.whitener = conditioned.whitener.numpy()  # b x k x n x n
         self.coefficients = conditioned.coefficients.numpy()[..., None]  # b x k x n x 1
         self.prior_variance = conditioned.prior_variance.numpy()[..., None]  # b x k x 1
@@ -92,7 +88,7 @@ class GainFeatures:
 
     def _shared(self, together: Array) -> Array:
         """Features that all queries have, `b x k x 11`."""
-        signal, rough = self.signal[..., 0], self.roughness[..., 0]
+        signal, rough = self.signal, self.roughness
         n, d = self.conditioned.X.shape[1:]
         number = 1.0 / np.square(self.weights).sum(1, keepdims=True)
         relative = (self.max_mean - self.top) / np.sqrt(self.top_variance)
@@ -116,8 +112,8 @@ class GainFeatures:
         hyper = self.conditioned.particles.hyper.with_identity_warp()
         assert hyper.warp is not None
         lengths, warp = hyper.lengthscale.numpy(), hyper.warp.numpy()
-        rough = np.clip(self.roughness[..., 0], LEAST_ODDS, 1.0 - LEAST_ODDS)
-        log_signal, log_noise = np.log(self.signal[..., 0]), np.log(self.noise)
+        rough = np.clip(self.roughness, LEAST_ODDS, 1.0 - LEAST_ODDS)
+        log_signal, log_noise = np.log(self.signal), np.log(self.noise)
         of_points = _bhattacharyya(self.at_point[..., 0], self.sd_point[..., 0])
         chance = 0.5 * (self.share[:, :, None] + self.share[:, None])
         common = np.sqrt(self.share[:, :, None] * self.share[:, None]).sum(-1)
@@ -164,14 +160,11 @@ class GainFeatures:
         And how derivatives by these become those by X. The first two features are textbook: the
         log odds of what is left of the variance, and the shift of the mean in sds.
         """
-        V, stretch = self.scaling.values_and_slopes(X)
         n = self.whitener.shape[-1]
-        r2 = numpy_kernels.square_distance(self.known, V)
-        value, slope, _ = numpy_kernels.value_and_slopes(self.kernel, r2, self.roughness)
-        K = self.signal * value
-        K += self.mean.scale**2  # b x k x (n + m) x q
+        (K, value), pull_back_kernel = self.kernel.forward(X)  # b x k x (n + m) x q
         whitened = linalg.lower_times(self.whitener, K[..., :n, :])
-        mean = (self.coefficients.swapaxes(-1, -2) @ K[..., :n, :])[..., 0, :] + self.mean.loc
+        mean = (self.coefficients.swapaxes(-1, -2) @ K[..., :n, :])[..., 0, :]
+        mean += self.conditioned.prior.mean.loc
         floor = VARIANCE_FLOOR * self.prior_variance
         known = self.prior_variance - np.square(whitened).sum(-2)
         variance = np.maximum(known, floor)
@@ -195,13 +188,8 @@ class GainFeatures:
             by_white = -2.0 * by_variance[..., None, :] * whitened - self.whitened @ by_cov
             by_K = self.whitener.swapaxes(-1, -2) @ by_white
             by_K += self.coefficients * by_mean[..., None, :]
-            pull = np.concatenate([by_K, by_cov], axis=-2)
-            pull *= self.signal
-            pull[..., n:, :] += by_prior
-            pull *= slope
-            by_V = pull.swapaxes(-1, -2) @ self.known - pull.sum(-2)[..., None] * V
-            by_X: Array = (by_V * stretch).sum(1)
-            return by_X
+            by_points = by_cov + by_prior / self.kernel.signal
+            return pull_back_kernel(np.concatenate([by_K, by_points], axis=-2))
 
         return (features, mean, variance), pull_back
 
@@ -267,7 +255,7 @@ class GainFeatures:
             gap / total,
             width,
             variance / told,
-            np.log(variance / self.signal[..., 0]),
+            np.log(variance / self.signal),
             np.clip(above, -FURTHEST, FURTHEST),
         )
 
