@@ -1,15 +1,22 @@
+import dataclasses
 import json
 import subprocess
 import sys
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 import torch
 
 from amortes.errors import ConfigError, FileError
+from amortes.nets.base import GAINS
+from amortes.nets.kernel import KernelNetwork
+from amortes.oracles import many_draws
+from amortes.oracles.brute_force import rank_correlation
 from amortes.pretrained import DEFAULT, as_network, load_pretrained, names, weights_path
 from amortes.prior.tasks import TaskConfig, TaskStream
 from amortes.training.export import export, load_network
+from amortes.training.lessons import noisy
 from amortes.training.loop import train
 from amortes.training.recipes import EVALUATION_SEED, build_network
 from amortes.training.run import TrainingRun
@@ -112,3 +119,28 @@ def test_training_has_taught_the_encoder_something() -> None:
         assert losses[1] is not None
         assert float(losses[0]["density"]) < float(losses[1]["density"]) - 0.03
         assert float(losses[0]["gap"]) < float(losses[1]["gap"]) - 0.3
+
+
+@torch.no_grad()
+def test_training_has_taught_the_gain_network_to_rank_points(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few = dataclasses.replace(many_draws.CONFIG, count=128, num_global=256, optima=128)
+    monkeypatch.setattr(many_draws, "CONFIG", few)
+    network, _ = load_pretrained()
+    assert isinstance(network, KernelNetwork)
+    prior = noisy(network.prior)
+    ranks: dict[str, list[float]] = {"learned": [], "untrained": []}
+    for d, n in ((2, 12), (4, 25), (6, 25)):
+        task = TaskStream(prior, EVALUATION_SEED, TaskConfig(batch_size=1, num_queries=0))
+        batch = task.batch_of(0, d, n)
+        X, y = batch.X[0], (batch.y[0] - batch.y[0].mean()) / batch.y[0].std()
+        Xq = many_draws.queries(X, y, seed=d)
+        gain, _ = many_draws.many_draws(network, X, y, Xq)
+        found = many_draws.variants(network)
+        for name, own in ranks.items():
+            one = found[name]
+            values = one.gain(one.condition(X[None], y[None]), Xq[None]).mean[0]
+            own += [rank_correlation(values[:, i], gain[:, i]) for i in range(len(GAINS))]
+    assert fmean(ranks["learned"]) > 0.93
+    assert fmean(ranks["untrained"]) < fmean(ranks["learned"]) - 0.03

@@ -79,7 +79,7 @@ def test_functions_in_numpy_are_differentiable() -> None:
 @pytest.mark.parametrize("name", ["robust", "real"])
 def test_kernels_with_known_points_are_those_of_the_prior(name: str) -> None:
     prior = PRIORS[name]
-    hyper = prior.sample(np.arange(6), 3).map(lambda t: t.double().unflatten(0, (2, 3)))
+    hyper = prior.sample(np.arange(6), 3).map(lambda t: t.double().reshape(2, 3, *t.shape[1:]))
     rng = np.random.default_rng(0)
     known, X = rng.random((2, 5, 3)), rng.random((2, 4, 3))
     at = numpy_kernels.KernelWith(prior, hyper, numpy_kernels.Scaling(hyper).values(known))
