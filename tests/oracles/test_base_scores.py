@@ -19,12 +19,13 @@ from amortes.oracles.base_scores import (
     fair_mean,
     fingerprint,
     grid,
+    quiet,
     reference_cell,
     references,
 )
 from amortes.oracles.smc import SMCConfig
 from amortes.oracles.store import rounded
-from amortes.prior.gp import GPPrior, named_prior
+from amortes.prior.gp import PRIORS, GPPrior, Marginal, named_prior
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from amortes.training.distributed import take_rows
 from tests.oracles.fake import SDS, KnownNetwork
@@ -68,6 +69,38 @@ def test_numbers_of_other_tasks_are_not_used(tmp_path: Path) -> None:
     again = references(PRIOR, CELLS[:1], tmp_path)[CELLS[0]]
     assert torch.equal(again.cross_entropy, before.cross_entropy)  # the same seed, computed anew
     assert "[9" not in path.read_text()
+
+
+@pytest.mark.usefixtures("small")
+def test_only_as_many_datasets_as_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len(references(PRIOR, CELLS[:1], tmp_path, datasets=2)[1, 3].cross_entropy) == 2
+    three = references(PRIOR, CELLS[:1], tmp_path)[1, 3].cross_entropy
+    monkeypatch.setattr(module, "hyper_posterior", None)  # would fail if called
+    two = references(PRIOR, CELLS[:1], tmp_path, datasets=2)[1, 3]
+    assert torch.allclose(two.cross_entropy, three[:2], atol=1e-4)
+    assert len(two.task.X) == 2
+
+
+@pytest.mark.usefixtures("small")
+def test_quiet_priors_are_judged_on_exact_draws_and_their_gains_on_paths(tmp_path: Path) -> None:
+    assert [name for name in PRIORS if quiet(named_prior(name), 1)] == ["real"]
+    prior = GPPrior(name="quiet", max_dim=1, noise_sd=Marginal.lognormal(-9.0, 1.0))
+    reference = references(prior, [(1, 4)], tmp_path)[1, 4]
+    assert reference.paths is not None
+    assert reference.task.fq.isnan().all()
+    network = KnownNetwork(lambda Xq: Xq)
+    score = base_score("known", network, (1, 4), reference, 3)
+    zero = torch.zeros(3, dtype=torch.float64)
+    q = network.predict(network.condition(reference.task.X, reference.task.y), reference.task.Xq)
+    variance = reference.task.posterior_variance + reference.task.noise_variance
+    exact = q.cross_entropy(reference.task.posterior_mean, variance).mean(1)
+    assert score["excess"] == pytest.approx((exact - reference.cross_entropy).mean().item())
+    again = base_score("known", network, (1, 4), ReferenceCell(reference.paths, zero), 3)
+    for gain in ("gain_x", "gain_f", "gain_both"):
+        assert math.isfinite(score[gain])
+        assert score[gain] == again[gain]
 
 
 @pytest.mark.usefixtures("small")

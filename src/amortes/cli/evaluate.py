@@ -80,7 +80,11 @@ def base(
     variants = _variants(network)
     with counting("cells", "reference", len(cells)) as update:
         found = references(
-            prior, cells, cache, lambda c: update(advance=1, note=f"d={c[0]} n={c[1]}")
+            prior,
+            cells,
+            cache,
+            lambda c: update(advance=1, note=f"d={c[0]} n={c[1]}"),
+            datasets,
         )
     rows = []
     with counting("cells", "network", len(cells) * len(variants)) as update:
