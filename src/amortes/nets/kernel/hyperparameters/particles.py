@@ -66,7 +66,7 @@ class ParticleConfig:
     """Number of particles and effort; measured in docs/log.md, 2026-11-15 and 2026-11-17."""
 
     count: int = 16  # of large datasets; small ones, which cost little, have more
-    candidates: int = 2  # for each of these, of small datasets
+    candidates: int = 4  # for each of these, of small datasets: docs/log.md, 2026-11-20
     inflation: float = 1.25  # of proposals with `FEW_LATENTS` coordinates
     from_guess: int = 8  # candidates from the encoder's Gaussian
     steps: int = 12  # of a climb, at most
