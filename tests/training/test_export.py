@@ -7,13 +7,16 @@ import pytest
 import torch
 
 from amortes.errors import ConfigError, FileError
-from amortes.nets.kernel import KernelConfig
+from amortes.nets.kernel import KernelConfig, KernelNetwork
+from amortes.nets.kernel.gains.gain_network import GainConfig
+from amortes.nets.kernel.hyperparameters.encoder import EncoderConfig
 from amortes.training.export import adjust, export, load_network
+from amortes.training.learner import Learner
 from amortes.training.loop import train
-from amortes.training.recipes import build_network
-from amortes.training.run import TrainingRun
+from amortes.training.recipes import STAGES, build_network, recipe
+from amortes.training.run import Progress, TrainingRun
 from amortes.training.tensorfile import read_tensors, write_tensors
-from tests.training.fake import FakeNetwork, export_untrained, fake_recipe
+from tests.training.fake import PRIOR, FakeNetwork, export_untrained, fake_recipe
 
 Runs = tuple[TrainingRun, TrainingRun]
 
@@ -107,6 +110,29 @@ def test_a_base_run_may_take_the_gains_of_a_file(
     export(runs[0], base)
     with pytest.raises(ConfigError, match="must have gains"):
         export(longer, tmp_path / "no.safetensors", alpha=base)
+
+
+def test_the_base_of_a_kernel_network_takes_all_of_a_gain_network(tmp_path: Path) -> None:
+    small = dataclasses.replace(KernelConfig(), encoder=EncoderConfig(width=8, layers=1, heads=1))
+    gains = GainConfig(width=4, pair_width=3)
+    base, alpha = (recipe("kernel", stage, PRIOR, config=small) for stage in STAGES)
+    alpha = dataclasses.replace(alpha, config=dataclasses.replace(small, gains=gains))
+    runs = [TrainingRun.start(tmp_path / chosen.stage, chosen) for chosen in (base, alpha)]
+    for run in runs:
+        network = build_network("kernel", run.recipe.config, PRIOR, seed=len(run.recipe.stage))
+        assert isinstance(network, KernelNetwork)
+        if network.gain_network is not None:
+            network.gain_network.query_mean.fill_(2.0)
+        run.save(Learner(run.recipe, network, torch.device("cpu")), Progress())
+    source, file = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
+    export(runs[1], source)
+    assert export(runs[0], file, alpha=source).stages.keys() == {"base", "alpha"}
+    network, _ = load_network(file)
+    assert network.config == alpha.config
+    (own, _), (others, _) = (run.weights() for run in runs)
+    for name, tensor in network.state_dict().items():
+        expected = (others if name.startswith("gain_network") else own)[name]
+        assert torch.equal(tensor, expected.to(tensor))
 
 
 def test_predictions_survive(runs: Runs, exported: Path, task: Any) -> None:

@@ -7,6 +7,7 @@ import torch
 
 from amortes.errors import ConfigError
 from amortes.nets.kernel import KernelConfig
+from amortes.nets.kernel.gains.gain_network import GainConfig
 from amortes.nets.kernel.hyperparameters.encoder import EncoderConfig
 from amortes.nets.transformer import TransformerConfig
 from amortes.prior.gp import named_prior
@@ -153,6 +154,10 @@ def test_kernel_networks_learn_gains_from_lessons() -> None:
     assert chosen.config.gains is not None
     assert Recipe.from_dict(chosen.to_dict()) == chosen
     assert recipe("kernel", "base", PAPER).config.gains is None
+    own = dataclasses.replace(chosen.config, gains=GainConfig(width=5))
+    assert recipe("kernel", "alpha", PAPER, config=own).config == own
+    # A base that goes on with the weights of a file has no gain network, for none is trained.
+    assert recipe("kernel", "base", PAPER, config=own).config.gains is None
     with pytest.raises(ConfigError, match="lessons"):
         recipe("kernel", "alpha", PAPER, ["lessons=0"])
     with pytest.raises(ConfigError, match=r"config\.particles\.count: .* 16 or more, not 4"):

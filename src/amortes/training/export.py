@@ -16,6 +16,7 @@ from torch import Tensor
 from amortes.errors import ConfigError, FileError
 from amortes.files import AnyPath
 from amortes.nets.base import Network
+from amortes.nets.kernel import KernelConfig
 from amortes.prior.gp import GPPrior
 from amortes.training import settings
 from amortes.training.recipes import build_network, read_config
@@ -60,10 +61,15 @@ def export(
         base = run.config["base"]  # None if nothing is learned there
         stages = {"alpha": stage} if base is None else {"base": base, "alpha": stage}
     weights, _ = run.weights()
-    config = settings.override(recipe.config, overrides)
-    network = build_network(recipe.network, config, recipe.prior)
+    config, source = recipe.config, None
     if alpha is not None:
-        weights, stages["alpha"] = _with_gains(weights, network, run, alpha)
+        source, stages["alpha"] = _gains_in(alpha, run)
+        if isinstance(config, KernelConfig):  # whose base stage has no gain network
+            config = dataclasses.replace(config, gains=source.config.gains)
+    config = settings.override(config, overrides)
+    network = build_network(recipe.network, config, recipe.prior)
+    if source is not None:
+        weights = _with_gains(weights, network, source)
     fit = f"do not fit its recipe{' with these settings' * bool(overrides)}"
     _require_fit(network, weights, f"the weights in {run.folder} {fit}")
     card = Card(
@@ -101,21 +107,28 @@ def adjust(
     return card
 
 
-def _with_gains(
-    weights: Mapping[str, Tensor], network: Network[Any], run: TrainingRun, alpha: AnyPath
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The weights of a base run and those of the gains in a file, and what is known of these."""
-    source, card = load_network(alpha)
+def _gains_in(file: AnyPath, run: TrainingRun) -> tuple[Network[Any], dict[str, Any]]:
+    """The network in a file whose gains a base run may take, and what is known of these."""
+    source, card = load_network(file)
     alike = card.network == run.recipe.network and source.prior == run.recipe.prior
     if run.recipe.stage != "base" or "alpha" not in card.stages or not alike:
         raise ConfigError(
-            f"alpha: {alpha} must have gains of the same kind of network for the same prior as "
+            f"alpha: {file} must have gains of the same kind of network for the same prior as "
             f"{run.folder}, and that must be a base run."
         )
+    return source, card.stages["alpha"]
+
+
+def _with_gains(
+    weights: Mapping[str, Tensor], network: Network[Any], source: Network[Any]
+) -> dict[str, Tensor]:
+    """The weights of a base run, with those of gains, and what it does not have, from `source`."""
     of_gains = {id(parameter) for parameter in network.alpha_parameters()}
-    names = [name for name, p in network.named_parameters() if id(p) in of_gains]
-    taken = {name: t.to(weights[name].dtype) for name, t in source.state_dict().items()}
-    return {**weights, **{name: taken[name] for name in names}}, card.stages["alpha"]
+    found, result = source.state_dict(), dict(weights)
+    for name, target in network.state_dict(keep_vars=True).items():
+        if id(target) in of_gains or name not in weights:
+            result[name] = found[name].to(target.dtype)
+    return result
 
 
 def load_network(path: AnyPath) -> tuple[Network[Any], Card]:

@@ -230,6 +230,7 @@ def recipe(
         known |= OF_ALPHA.get(name, {})
     known |= fields
     config = known["config"]
-    if stage == "alpha" and isinstance(config, KernelConfig) and config.gains is None:
-        known["config"] = dataclasses.replace(config, gains=GainConfig())
+    if isinstance(config, KernelConfig):  # a gain network that nobody trains would be used
+        gains = (config.gains or GainConfig()) if stage == "alpha" else None
+        known["config"] = dataclasses.replace(config, gains=gains)
     return settings.override(Recipe(**known), overrides)

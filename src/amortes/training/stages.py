@@ -47,7 +47,8 @@ class Base:
         if about is None:  # nothing in it is learned
             made = recipe(card.network, "base", network.prior, config=network.config)
         else:
-            made = dataclasses.replace(Recipe.from_dict(about["recipe"]), config=network.config)
+            made = Recipe.from_dict(about["recipe"])
+        made = dataclasses.replace(made, config=network.config)
         return cls(str(source), made, network.state_dict(), about)
 
 
