@@ -1,10 +1,12 @@
 import dataclasses
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
+from amortes.errors import ConfigError
 from amortes.nets.base import GAINS
 from amortes.nets.kernel import KernelNetwork
 from amortes.nets.kernel.conditioning import Conditioned
@@ -16,9 +18,9 @@ from amortes.nets.kernel.optimum.representers import RepresenterConfig, thompson
 from amortes.prior.gp import PRIORS
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from amortes.random import generator
-from amortes.training import lessons
+from amortes.training import lessons, loop
 from amortes.training.distributed import place, take_rows
-from amortes.training.learner import Learner
+from amortes.training.learner import Learner, Meter
 from amortes.training.lessons import NAMES, Lesson, LessonStream, lesson_queries, make_lesson
 from amortes.training.loop import train
 from amortes.training.objectives import lesson_loss, overlap_entropies
@@ -185,3 +187,47 @@ def test_training_goes_on_after_a_kill(tmp_path: Path, monkeypatch: pytest.Monke
     train(tmp_path / "killed", small(), base=base)
     again, _ = TrainingRun.open(tmp_path / "killed").weights()
     assert all(torch.equal(again[name], t) for name, t in weights.items())
+
+
+def test_a_run_goes_on_with_the_base_it_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "kernel.safetensors"
+    export_untrained(file, dataclasses.replace(small().config, gains=None), PRIOR)
+    train(tmp_path / "run", small(), base=file, hours=0.0)
+    shutil.rmtree(tmp_path / "run" / lessons.FOLDER)
+    # Nothing is standardised anew, by lessons of a base that may have learned more since then.
+    monkeypatch.setattr(loop, "STANDARD", 0)
+    assert train(tmp_path / "run", small(), base=file).reason == "finished"
+
+
+def test_speed_counts_all_datasets_of_a_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Meter, "seconds", 2.0)
+    file = tmp_path / "kernel.safetensors"
+    seen: list[loop.Status] = []
+    export_untrained(file, dataclasses.replace(small().config, gains=None), PRIOR)
+    chosen = dataclasses.replace(small(), steps=1)
+    train(tmp_path / "run", chosen, base=file, report=seen.append)
+    datasets = (1 + lessons.REPLAYED) * TASKS.batch_size
+    assert seen[0].datasets_per_second == datasets / 2.0
+
+
+def test_functions_of_a_corpus_are_refused(network: KernelNetwork, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="corpus: the alpha stage of a kernel network"):
+        lessons.stream_of(small(), network, tmp_path, 0, object())  # type: ignore[arg-type]
+
+
+def test_one_observation(network: KernelNetwork) -> None:
+    lesson = make_lesson(network, TaskStream(PRIOR, 5, TASKS).batch_of(0, 2, 1), 1)
+    assert all(getattr(lesson, name).isfinite().all() for name in NAMES)
+
+
+def test_loss_in_double_precision(network: KernelNetwork, task: TaskBatch) -> None:
+    lesson = make_lesson(network, task, 1, 2)
+    single, double = (
+        lesson_loss(network, place(lesson, CPU, dtype))[0].detach()
+        for dtype in (torch.float32, torch.float64)
+    )
+    assert float(double) == pytest.approx(float(single), rel=1e-3)

@@ -2,11 +2,12 @@
 
 Every rank holds the whole network and works on its share of the rows of every batch; gradients are
 summed, weighted by rows. Since all losses are means over rows, w ranks take the same step as one
-process does, up to rounding. That is not always little: in the alpha stage of kernel networks it
-moves some of the optima that are drawn near a face of the cube, and with them a few gains.
+process does, up to rounding. That is not always little: if a dataset has several optima it moves
+some of those that are drawn near a face of the cube, and with them a few gains.
 
-Batch s of a stream is the same whatever the number of ranks: every rank makes it, which is a tenth
-of a step of the kernel network, and takes its rows.
+Batch s of a stream is the same whatever the number of ranks: every rank makes it and takes its
+rows. That is a tenth of a step in which an encoder learns; lessons take longer than their steps, so
+several ranks do not help there.
 
 Not `DistributedDataParallel`: that weighs ranks, not rows, and wants one `forward` for all losses.
 

@@ -64,9 +64,11 @@ class Learner:
             (averages[name], p) for name, p in network.named_parameters() if p.requires_grad
         ]
         self.optimisers = make_optimisers(self.parameters, recipe)
-        self._plain_loss: Any = (
-            base_loss if base else partial(alpha_loss, num_optima=recipe.num_optima)
-        )
+        self._plain_loss: Any = base_loss
+        if recipe.taught:
+            self._plain_loss = lesson_loss
+        elif not base:
+            self._plain_loss = partial(alpha_loss, num_optima=recipe.num_optima)
         # One graph for all shapes, since dimension and context size change from batch to batch.
         self._loss = torch.compile(self._plain_loss, dynamic=True) if compiled else self._plain_loss
 
@@ -86,7 +88,7 @@ class Learner:
         """Loss of the current weights on a batch, with the choices of the current step."""
         task = place(task, self.device, self.dtype)
         if isinstance(task, Lesson):
-            return lesson_loss(self.network, task)
+            return self._evaluate(self._loss, self.network, task, {})
         rng = generator(self.recipe.seed, self.step, CHOICE_KEY)
         hide, amount, which = torch.rand(3, generator=rng, dtype=torch.float32).tolist()
         options: dict[str, Any] = {}
@@ -101,12 +103,10 @@ class Learner:
     def validate(self, task: TaskBatch | Lesson) -> Metrics:
         """Metrics of the averaged weights on a batch: all conditionings, nothing pending."""
         task = place(task, self.device, self.dtype)
-        if isinstance(task, Lesson):
-            return lesson_loss(self.average, task)[1]
         return self._evaluate(self._plain_loss, self.average, task, {})[1]
 
     def _evaluate(
-        self, loss: Any, network: Network[Any], task: TaskBatch, options: dict[str, Any]
+        self, loss: Any, network: Network[Any], task: TaskBatch | Lesson, options: dict[str, Any]
     ) -> tuple[Tensor, Metrics]:
         with torch.autocast("cuda", torch.bfloat16, enabled=self.device.type == "cuda"):
             result: tuple[Tensor, Metrics] = loss(network, task, **options)

@@ -28,13 +28,14 @@ def draw_curves(runs: Sequence[TrainingRun]) -> Figure:
         smooth = np.convolve(loss, np.full(window, 1 / window), mode="valid")
         ax.plot(step[window - 1 :], smooth, color="#999999", lw=1, label="loss, training")
         scores = [name for name in (checks[0][1] if checks else {}) if not name.endswith("target")]
-        for name, colour in zip(scores, COLOURS, strict=False):
+        styles = [(style, colour) for style in ("o-", "s--") for colour in COLOURS]
+        for name, (style, colour) in zip(scores, styles, strict=False):
             values = [check[name] for _, check in checks]
             label = f"{name.replace('_', ' ')}, validation"
-            ax.plot([s for s, _ in checks], values, "o-", ms=3, lw=1.2, color=colour, label=label)
+            ax.plot([s for s, _ in checks], values, style, ms=3, lw=1.2, color=colour, label=label)
         recipe = run.recipe
         ax.set_title(f"{recipe.name}, {recipe.stage}, prior {recipe.prior.name}", fontsize=10)
-        ax.set_xlabel(f"steps of {recipe.tasks.batch_size} datasets")
+        ax.set_xlabel("steps")
         ax.set_ylabel("nats; R² for r2")
         ax.grid(alpha=0.3)
         ax.legend(fontsize=7, frameon=False)

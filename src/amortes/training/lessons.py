@@ -29,6 +29,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from amortes.corpora.corpus import Corpus
+from amortes.errors import ConfigError
 from amortes.files import AnyPath
 from amortes.nets.base import GAINS, Network
 from amortes.nets.kernel import KernelNetwork
@@ -152,6 +153,8 @@ def stream_of(
     """What a run in that folder learns from; with the seed of validations what it is scored on."""
     if not recipe.taught:
         return TaskStream(recipe.prior, seed, recipe.tasks, corpus)
+    if corpus is not None:
+        raise ConfigError("corpus: the alpha stage of a kernel network draws its own functions.")
     assert isinstance(network, KernelNetwork)
     place = Path(folder) / FOLDER / str(seed)
     return LessonStream(
@@ -170,7 +173,9 @@ def make_lesson(network: KernelNetwork, task: TaskBatch, *key: int) -> Lesson:
     """The lesson of these datasets; what is random in it is drawn from `key`."""
     with single_thread():
         centre = task.y.mean(1, keepdim=True)
-        scale = task.y.std(1, keepdim=True).clamp_min(1e-9)
+        scale = torch.ones_like(centre)
+        if task.y.shape[1] > 1:
+            scale = task.y.std(1, keepdim=True).clamp_min(1e-9)
         state = network.condition(task.X, (task.y - centre) / scale)
         lessons = []
         rng = generator(*key)

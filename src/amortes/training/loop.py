@@ -30,7 +30,7 @@ from amortes.training.stages import Base, initial_network
 # no run trains on them, since recipes have smaller seeds.
 VALIDATION_SEED = MAX_SEED + 1
 STANDARD = 16
-"""Lessons whose features have mean 0 and standard deviation 1 for the network."""
+"""The first lessons, whose features the network standardises by their mean and deviation."""
 
 Reason = Literal["finished", "interrupted", "out of time"]
 
@@ -103,9 +103,10 @@ def train(
             )
         ranks.wait()
         run = TrainingRun.open(folder)
-        if isinstance(stream, LessonStream) and start is None:
-            learner.standardise(Lesson.cat([stream.lesson(i) for i in range(STANDARD)]))
         progress = run.restore(learner) if run.newest.exists() else Progress()
+        # Not before the weights of the base are those that the run began with.
+        if isinstance(stream, LessonStream) and start is None and not run.newest.exists():
+            learner.standardise(Lesson.cat([stream.lesson(i) for i in range(STANDARD)]))
         ranks.wait()
         loop = _Loop(run, learner, progress, ranks, stop, report)
         if hours is not None:
@@ -128,6 +129,7 @@ class _Loop:
         self.run, self.learner, self.progress = run, learner, progress
         self.ranks, self.stop, self.report = ranks, stop, report
         self.recipe, self.meter, self.lr = learner.recipe, Meter(), 0.0
+        self.datasets = 0  # of a step
         self.began, self.seconds_before = time.monotonic(), progress.seconds
         self.deadline = math.inf
 
@@ -162,6 +164,7 @@ class _Loop:
             if self.stop.requested and self.ranks.world == 1:
                 return "interrupted"
             raise
+        self.datasets = len(task)
         metrics = self._step(task)
         self.meter.add(metrics, time.monotonic() - started)
         if self._due(self.recipe.log_every):
@@ -287,7 +290,7 @@ class _Loop:
 
     @property
     def _speed(self) -> float:
-        return self.recipe.tasks.batch_size / self.meter.seconds
+        return self.datasets / self.meter.seconds
 
 
 def _require_finite(metrics: dict[str, float]) -> None:

@@ -172,9 +172,9 @@ def lesson_loss(network: Network[Any], lesson: Lesson) -> tuple[Tensor, Metrics]
     """How far a gain network is from what many draws of the optimum say; see the module."""
     assert isinstance(network, KernelNetwork)
     assert network.gain_network is not None
-    pairs, queries, w = lesson.pairs, lesson.queries, lesson.weights[:, None, :, None]
-    joint = network.gain_network.joint_weights(pairs, lesson.weights)
-    shift, left = network.gain_network.moments(queries)  # b x g x k x q
+    own, w = network.gain_network.scale, lesson.weights[:, None, :, None]
+    joint = network.gain_network.joint_weights(lesson.pairs.to(own), lesson.weights)
+    shift, left = network.gain_network.moments(lesson.queries.to(own))  # b x g x k x q
     noise, known = lesson.noise[:, None, :, None], lesson.variance[:, None]
     mean = lesson.mean[:, None] + shift * known.sqrt()
     variance, told = left * known + noise, lesson.told_variance + noise

@@ -4,8 +4,9 @@
     metrics.jsonl         a line per few steps: loss and the rest; validations
     newest.safetensors    the learner: weights, their average, optimiser, step
     best.safetensors      averaged weights that scored best in validation
+    lessons/              what a gain network learns from (`lessons`); it can be made again
 
-All are replaced atomically, except that metrics grow line by line; when a run goes on, lines past
+Files are replaced atomically, except that metrics grow line by line; when a run goes on, lines past
 the step it goes on from are dropped. The next line is the mean of the steps since that one: fewer
 than in a run never disturbed, unless it is a multiple of `log_every`. Nothing in the folder is
 executable.
