@@ -1,7 +1,11 @@
 import pytest
 import torch
 
+from amortes.nets.kernel.optimum.representers import RepresenterConfig
+from amortes.prior.gp import named_prior
+from amortes.training import lessons
 from amortes.training import throughput as module
+from amortes.training.recipes import recipe
 from amortes.training.throughput import bench, matmul_peak
 from tests.training.fake import FakeConfig, fake_recipe
 
@@ -13,12 +17,12 @@ def _small_peak(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("stage", ["base", "alpha"])
 def test_shares_add_up(stage: str) -> None:
-    recipe = fake_recipe(stage, pending_share=0.0)  # type: ignore[arg-type]
-    result = bench(recipe, steps=2)
+    chosen = fake_recipe(stage, pending_share=0.0)  # type: ignore[arg-type]
+    result = bench(chosen, steps=2)
     shares = [result[f"{phase}_share"] for phase in module.PHASES]
     assert all(share > 0 for share in shares)
     assert sum(shares) == pytest.approx(1.0)
-    per_second = 1e3 * recipe.tasks.batch_size / result["milliseconds_per_step"]
+    per_second = 1e3 * chosen.tasks.batch_size / result["milliseconds_per_step"]
     assert result["datasets_per_second"] == pytest.approx(per_second)
     assert 0 < result["peak_share"] < 1
 
@@ -39,3 +43,18 @@ def test_operations_are_those_of_the_products() -> None:
 def test_peak_is_a_rate_of_this_machine() -> None:
     peak = matmul_peak(torch.device("cpu"))
     assert 1e9 < peak < 1e15
+
+
+def test_a_step_counts_for_its_part_of_a_lesson(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few = RepresenterConfig(count=16, num_global=32, per_centre=4, draws=16, optima=8)
+    monkeypatch.setattr(lessons, "TEACHER", few)
+    monkeypatch.setattr(module, "_seconds_of_a_lesson", lambda stream: 1000.0)
+    sizes = ["tasks.batch_size=2", "tasks.max_context=4", "prior.max_dim=2", "lessons=1000"]
+    chosen = recipe("kernel", "alpha", named_prior("paper"), [*sizes, "steps=4000"])
+    result = bench(chosen, steps=1)
+    assert 250 < result["milliseconds_per_step"] / 1e3 < 300
+    assert result["data_share"] > 0.8
+    per_second = 1e3 * 2 * (1 + lessons.REPLAYED) / result["milliseconds_per_step"]
+    assert result["datasets_per_second"] == pytest.approx(per_second)

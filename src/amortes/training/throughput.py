@@ -4,6 +4,9 @@ The share of the peak is (floating-point operations of the matrix products in a 
 step without data) / (operations per second of one large float32 product on the same threads).
 Products are counted by torch; factorisations and elementwise work are not, so the rest of the time
 is what a network spends on everything but products.
+
+Many steps learn from one lesson, and first steps all from the same. So lessons are timed by
+themselves, and each step counts for its part of one.
 """
 
 import tempfile
@@ -21,6 +24,7 @@ from amortes.training.recipes import Recipe, build_network
 PHASES = ("data", "forward", "backward", "optimiser")
 PEAK_SIZE = 2048  # rows of the square matrices that measure the peak
 PEAK_REPEATS = 5
+LESSONS = 4  # that are timed
 
 
 def bench(
@@ -56,12 +60,14 @@ def _measured(
         tasks.append(task)
         for phase in PHASES:
             total[phase] += seconds[phase]
+    if isinstance(stream, LessonStream):
+        total["data"] += steps * _seconds_of_a_lesson(stream) * stream.lessons / stream.steps
     counter = _learner(recipe, place, compiled=False)
     gigaflops = sum(_count(counter, step, task) for step, task in enumerate(tasks)) / steps / 1e9
     everything = sum(total.values())
     peak = matmul_peak(place) / 1e9
     return dict(
-        datasets_per_second=recipe.tasks.batch_size * steps / everything,
+        datasets_per_second=sum(len(task) for task in tasks) / everything,
         milliseconds_per_step=1e3 * everything / steps,
         **{f"{phase}_share": total[phase] / everything for phase in PHASES},
         gigaflops_per_step=gigaflops,
@@ -102,6 +108,14 @@ def _timed_step(
     learner.update()
     times.append(_now(learner.device))
     return task, {p: b - a for p, a, b in zip(PHASES, times, times[1:], strict=False)}
+
+
+def _seconds_of_a_lesson(stream: LessonStream) -> float:
+    """Seconds for making a lesson, on average over a few that are not there yet."""
+    started = time.perf_counter()
+    for i in range(LESSONS):
+        stream.lesson(stream.lessons + i)
+    return (time.perf_counter() - started) / LESSONS
 
 
 def _count(learner: Learner, step: int, task: TaskBatch | Lesson) -> int:
