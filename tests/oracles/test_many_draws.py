@@ -51,7 +51,9 @@ def test_variants_differ_in_what_gains_are_made_of() -> None:
     assert network.gain_network is not None
     nn.init.constant_(network.gain_network.scale, 3.0)
     network.gain_network.query_mean.fill_(2.0)
+    state = torch.random.get_rng_state()
     found = variants(network)
+    assert torch.equal(torch.random.get_rng_state(), state)
     assert list(found) == ["learned", "untrained", "draws"]
     assert found["learned"] is network
     untrained, drawn = found["untrained"], found["draws"]
@@ -66,6 +68,8 @@ def test_variants_differ_in_what_gains_are_made_of() -> None:
         assert network.encoder is not None
         for name, tensor in network.encoder.state_dict().items():
             assert torch.equal(other.encoder.state_dict()[name], tensor)
+    again = variants(network)["untrained"].state_dict()
+    assert all(torch.equal(again[name], t) for name, t in untrained.state_dict().items())
     assert list(variants(drawn)) == ["draws"]
 
 

@@ -195,7 +195,7 @@ def _variants(network: Network[Any]) -> dict[str, Network[Any]]:
         return {"network": network}
     without = dataclasses.replace(network.config, encoder=None)
     untrained = build_network("kernel", network.config, network.prior)
-    climbs = KernelNetwork(without, network.prior)
+    climbs = build_network("kernel", without, network.prior)
     return {"learned": network, "untrained": untrained.eval(), "climbs": climbs.eval()}
 
 

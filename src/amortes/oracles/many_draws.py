@@ -7,7 +7,6 @@ but not for the closed form itself, which brute force judges in one and two dime
 prior in which nothing is learned.
 """
 
-import copy
 import dataclasses
 from typing import Any
 
@@ -18,9 +17,9 @@ from torch.quasirandom import SobolEngine
 from amortes.nets.base import GAINS, Network
 from amortes.nets.kernel import KernelConfig, KernelNetwork
 from amortes.nets.kernel.gains.drawn_gains import DrawnGains
-from amortes.nets.kernel.gains.gain_network import GainNetwork
 from amortes.nets.kernel.optimum.representers import RepresenterConfig, thompson_draws
 from amortes.oracles.brute_force import rank_correlation
+from amortes.training.recipes import build_network
 
 DRAWS, POINTS, PARTICLES = 256, 256, 32
 CONFIG = RepresenterConfig(count=POINTS, num_global=4 * POINTS, draws=DRAWS, optima=DRAWS)
@@ -68,17 +67,18 @@ def variants(network: Network[Any]) -> dict[str, Network[Any]]:
     drawn = _without_learned_gains(network)
     if network.gain_network is None:
         return {"draws": drawn}
-    untrained = copy.deepcopy(network)
-    fresh = GainNetwork(network.gain_network.config).requires_grad_(False)
+    untrained = build_network("kernel", network.config, network.prior)
     # What is read is standardised all the same.
-    fresh.load_state_dict(dict(network.gain_network.named_buffers()), strict=False)
-    untrained.gain_network = fresh.eval()
-    return {"learned": network, "untrained": untrained, "draws": drawn}
+    parts = {f"gain_network.{name}": t for name, t in network.gain_network.named_buffers()}
+    untrained.load_state_dict(drawn.state_dict() | parts, strict=False)
+    return {"learned": network, "untrained": untrained.eval(), "draws": drawn}
 
 
 def _without_learned_gains(network: Network[Any]) -> KernelNetwork:
     if not isinstance(network, KernelNetwork):
         return KernelNetwork(KernelConfig(encoder=None), network.prior).eval()
-    other = KernelNetwork(dataclasses.replace(network.config, gains=None), network.prior)
+    config = dataclasses.replace(network.config, gains=None)
+    other = build_network("kernel", config, network.prior)
     other.load_state_dict(network.state_dict(), strict=False)
+    assert isinstance(other, KernelNetwork)
     return other.eval()
