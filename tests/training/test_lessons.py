@@ -231,3 +231,8 @@ def test_loss_in_double_precision(network: KernelNetwork, task: TaskBatch) -> No
         for dtype in (torch.float32, torch.float64)
     )
     assert float(double) == pytest.approx(float(single), rel=1e-3)
+
+
+def test_there_is_nothing_to_compile(network: KernelNetwork) -> None:
+    with pytest.raises(ConfigError, match="compile: torch cannot"):
+        Learner(small(), network, CPU, compiled=True)

@@ -48,6 +48,8 @@ class Learner:
     ) -> None:
         if device.type != "cpu" and network.cpu_only:
             raise ConfigError(f"device: kernel networks run on the cpu only, not on {device}.")
+        if compiled and recipe.taught:
+            raise ConfigError("compile: torch cannot compile the alpha stage of kernel networks.")
         self.recipe, self.device, self.step = recipe, device, 0
         self.dtype: torch.dtype = getattr(torch, recipe.dtype)
         self.network = network.to(device).train()
