@@ -119,7 +119,7 @@ def prior() -> None:
 
 
 TRAIN = {
-    "base": ("train:base", "Train the base stage: predictions."),
+    "base": ("train:base", "Train the base stage: hyperparameters or predictions."),
     "alpha": ("train:alpha", "Train the alpha stage: information gains."),
     "bench": ("train:bench", "Measure the speed of a training step."),
     "curves": ("train:curves", "Draw learning curves."),
@@ -130,8 +130,9 @@ TRAIN = {
 def train() -> None:
     """Train a network.
 
-    A kernel network has one stage, the base. A transformer has two: the base learns to predict,
-    then alpha learns the information gains (PES, MES and JES), which kernel networks compute.
+    There are two stages. In the base, a kernel network learns to propose hyperparameters, and a
+    transformer to predict. Then alpha learns the information gains (PES, MES and JES). A kernel
+    network works without it, too, but slower: it takes draws of the optimum for each dataset.
 
     \b
     Examples:

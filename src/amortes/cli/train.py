@@ -117,8 +117,8 @@ def alpha(recipe_name: str | None, trained: Path, **options: Any) -> None:
       amortes train alpha --base runs/t1 --run runs/t1-fine --set config.gain_bars=400
       amortes train alpha --base kernel-real --run runs/k1-alpha --workers 1
 
-    The loss of a transformer is the negative log-likelihood of the gains; metrics.jsonl also has
-    their R^2.
+    The loss of a transformer is the negative log-likelihood of the gains, that of a kernel network
+    a sum of errors, of gains and of what they are made of. metrics.jsonl also has the R^2 of gains.
     """
     opened = Base.open(trained)
     source = opened.recipe

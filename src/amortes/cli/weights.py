@@ -86,7 +86,7 @@ def _before(stage: dict[str, Any]) -> str:
         help="JSON file with scores to store in the card.")  # fmt: skip
 @option("--alpha", type=Weights(),
         help="Take the gains from this trained network (name or file); for base runs.")  # fmt: skip
-@set_option("the network that does not affect its weights, such as landmarks.optima=64")
+@set_option("the network that does not affect its weights, such as particles.candidates=8")
 @json_option
 def export(
     source: Path,
@@ -102,15 +102,16 @@ def export(
     Loading it never runs code. If there is an alpha stage, export its run: it includes the base.
 
     With WEIGHTS, a file or a name from `amortes info`, it writes a copy with other settings or
-    scores. The last example below uses twice as many draws of the optimum.
+    scores. Of the last two examples below, the first uses more candidates for hyperparameters, the
+    second twice as many draws of the optimum, which kernel networks without an alpha stage take.
 
     \b
     Examples:
-      amortes export runs/k1 -o kernel-paper.safetensors
-      amortes export runs/k1 -o kernel-paper.safetensors --scores scores.json
-      amortes export runs/k1 -o thorough.safetensors --set landmarks.optima=64
-      amortes export runs/t2 -o longer.safetensors --alpha transformer-paper
-      amortes export kernel-real -o slower.safetensors --set landmarks.optima=64 \\
+      amortes export runs/k1 -o mine.safetensors
+      amortes export runs/k1 -o mine.safetensors --scores scores.json
+      amortes export runs/k1 -o mine.safetensors --alpha kernel-real
+      amortes export kernel-real -o slower.safetensors --set particles.candidates=8
+      amortes export kernel-paper -o thorough.safetensors --set landmarks.optima=64 \\
           --set landmarks.draws=128
     """
     scores = None if scores_file is None else read_json(scores_file)

@@ -52,8 +52,8 @@ def export(
 
     A base run gives a network that predicts; the run of an alpha stage also one that knows gains.
     A base run may take the gains of the network in the file `alpha`, which do not depend on it.
-    `overrides`, such as "landmarks.draws=128", change settings of the network on which no weights
-    depend: the effort of what is computed.
+    `overrides`, such as "particles.candidates=8", change settings of the network on which no
+    weights depend: the effort of what is computed.
     """
     recipe, stage = run.recipe, run.describe()
     stages: dict[str, Any] = {recipe.stage: stage}
