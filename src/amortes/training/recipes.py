@@ -195,7 +195,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 """Fields of recipes by name; `config` has settings of the network."""
 
 OF_ALPHA: dict[str, dict[str, Any]] = {
-    # Two seconds for a lesson, a fifth of one for a step: an hour on two cores.
+    # Two seconds for a lesson, a tenth of one for a step: an hour on one core.
     "kernel": {
         "tasks": TaskConfig(
             batch_size=8,

@@ -1,8 +1,8 @@
 """What a gain network reads: of pairs of particles, and of queries under each particle.
 
 Where the optimum may be is told by m representer points r, with the share of joint draws of f in
-which r is the highest. How high it may be is told by
-the mean M of the maximum of the draws, or f(r) if that is higher: F_r.
+which r is the highest. How high it may be is told by the mean of the maximum of the draws over all
+particles, or the mean of f(r) if that is higher: F_r.
 
 With the posterior correlation ρ of f(x) and f(r), what f(r) = F_r would leave of f(x) is textbook:
 with the standardised surprise g of f(r), and e that of f(x) = F_r,
