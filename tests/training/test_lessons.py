@@ -15,7 +15,8 @@ from amortes.nets.kernel.gains.drawn_gains import DrawnGains
 from amortes.nets.kernel.gains.learned_gains import LearnedGains
 from amortes.nets.kernel.hyperparameters.particles import ParticleConfig
 from amortes.nets.kernel.network import gain_particles
-from amortes.nets.kernel.optimum.representers import RepresenterConfig, thompson_draws
+from amortes.nets.kernel.optimum.representers import RepresenterConfig
+from amortes.nets.kernel.optimum.thompson_draws import thompson_draws
 from amortes.prior.gp import PRIORS
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from amortes.random import generator

@@ -17,7 +17,8 @@ from torch.quasirandom import SobolEngine
 from amortes.nets.base import GAINS, Network
 from amortes.nets.kernel import KernelConfig, KernelNetwork
 from amortes.nets.kernel.gains.drawn_gains import DrawnGains
-from amortes.nets.kernel.optimum.representers import RepresenterConfig, thompson_draws
+from amortes.nets.kernel.optimum.representers import RepresenterConfig
+from amortes.nets.kernel.optimum.thompson_draws import thompson_draws
 from amortes.oracles.brute_force import rank_correlation
 from amortes.training.recipes import build_network
 

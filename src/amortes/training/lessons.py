@@ -38,7 +38,8 @@ from amortes.nets.kernel.gains.drawn_gains import DrawnGains
 from amortes.nets.kernel.gains.gain_features import GainFeatures
 from amortes.nets.kernel.network import gain_particles
 from amortes.nets.kernel.numpy_kernels import QUIET
-from amortes.nets.kernel.optimum.representers import RepresenterConfig, joint_draws, thompson_draws
+from amortes.nets.kernel.optimum.representers import RepresenterConfig, joint_draws
+from amortes.nets.kernel.optimum.thompson_draws import thompson_draws
 from amortes.prior.gp import GPPrior, Marginal
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream, ignore_signals
 from amortes.random import generator

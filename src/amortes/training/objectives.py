@@ -46,7 +46,8 @@ from amortes.nets.base import GAINS, Hint, Network
 from amortes.nets.kernel import KernelNetwork
 from amortes.nets.kernel.conditioning import condition
 from amortes.nets.kernel.hyperparameters.particles import Particles
-from amortes.nets.kernel.optimum.representers import RepresenterConfig, thompson_draws
+from amortes.nets.kernel.optimum.representers import RepresenterConfig
+from amortes.nets.kernel.optimum.thompson_draws import thompson_draws
 from amortes.prior.gp import GPPrior
 from amortes.prior.newton import Optimum
 from amortes.prior.posterior import exact_posterior

@@ -35,11 +35,8 @@ from amortes.nets.kernel.hyperparameters.large import MOST, telling, weighed_by_
 from amortes.nets.kernel.hyperparameters.particles import ParticleConfig
 from amortes.nets.kernel.improvement import Improvement
 from amortes.nets.kernel.numpy_kernels import Array
-from amortes.nets.kernel.optimum.representers import (
-    RepresenterConfig,
-    ThompsonDraws,
-    thompson_draws,
-)
+from amortes.nets.kernel.optimum.representers import RepresenterConfig
+from amortes.nets.kernel.optimum.thompson_draws import ThompsonDraws, thompson_draws
 from amortes.prior.gp import GPPrior, Hyperparameters
 
 # Particles that stand for all of them where gains are concerned: docs/log.md, 2026-11-17 and

@@ -9,7 +9,8 @@ from amortes.nets.kernel.hyperparameters.inference import infer_particles
 from amortes.nets.kernel.hyperparameters.particles import ParticleConfig
 from amortes.nets.kernel.optimum.given_optimum import EVIDENCE
 from amortes.nets.kernel.optimum.max_value import PLACES, log_kernel_of_maximum
-from amortes.nets.kernel.optimum.representers import RepresenterConfig, thompson_draws
+from amortes.nets.kernel.optimum.representers import RepresenterConfig
+from amortes.nets.kernel.optimum.thompson_draws import thompson_draws
 from amortes.prior.gp import PRIORS, Marginal
 from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream
 from tests.nets.kernel.optimum.test_local_maximum import conditioned_on

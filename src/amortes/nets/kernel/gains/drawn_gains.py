@@ -35,7 +35,7 @@ from amortes.nets.kernel.numpy_kernels import QUIET, Array, PullBack, differenti
 from amortes.nets.kernel.optimum.given_optimum import GivenOptimum, TruncatedMoments
 from amortes.nets.kernel.optimum.local_maximum import LocalMaximum, local_maximum
 from amortes.nets.kernel.optimum.max_value import GivenMaximum
-from amortes.nets.kernel.optimum.representers import ThompsonDraws
+from amortes.nets.kernel.optimum.thompson_draws import ThompsonDraws
 
 # Representer points, the likeliest to be the highest, that are considered when x* is known.
 POINTS = 16

@@ -62,7 +62,7 @@ from amortes.nets.kernel.numpy_kernels import (
     value_and_slopes,
 )
 from amortes.nets.kernel.optimum.local_maximum import LocalMaximum, Values
-from amortes.nets.kernel.optimum.representers import DENSE
+from amortes.nets.kernel.optimum.thompson_draws import DENSE
 
 # Relative to the prior sd, how much higher than x* another point may be: one at x* itself is not.
 TIE = 2e-4

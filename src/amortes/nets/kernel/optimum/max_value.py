@@ -19,7 +19,7 @@ from amortes.nets.distributions.normal import log_normal, truncated_moments
 from amortes.nets.kernel.conditioning import VARIANCE_FLOOR, Conditioned, Moments
 from amortes.nets.kernel.numpy_kernels import Array, PullBack
 from amortes.nets.kernel.optimum.given_optimum import EVIDENCE
-from amortes.nets.kernel.optimum.representers import ThompsonDraws
+from amortes.nets.kernel.optimum.thompson_draws import ThompsonDraws
 
 # Places considered when only f* is known, and the sd of the value there, relative to the sd before
 # and to the square of d: the maximum is near a representer point, not on it. See docs/log.md,
