@@ -14,7 +14,7 @@ from amortes.nets.kernel.conditioning import Conditioned
 from amortes.nets.kernel.gains.drawn_gains import DrawnGains
 from amortes.nets.kernel.gains.learned_gains import LearnedGains
 from amortes.nets.kernel.hyperparameters.particles import ParticleConfig
-from amortes.nets.kernel.network import gain_particles
+from amortes.nets.kernel.network import DRAWN_PARTICLES
 from amortes.nets.kernel.optimum.representers import RepresenterConfig
 from amortes.nets.kernel.optimum.thompson_draws import thompson_draws
 from amortes.prior.gp import PRIORS
@@ -79,7 +79,7 @@ def task() -> TaskBatch:
 
 def standardised(network: KernelNetwork, task: TaskBatch) -> Conditioned:
     y = (task.y - task.y.mean(1, keepdim=True)) / task.y.std(1, keepdim=True)
-    return gain_particles(network.condition(task.X, y).conditioned)
+    return network.condition(task.X, y).conditioned.thinned(DRAWN_PARTICLES)
 
 
 def stream(network: KernelNetwork, folder: Path) -> LessonStream:

@@ -36,7 +36,7 @@ from amortes.nets.kernel import KernelNetwork
 from amortes.nets.kernel.conditioning import Conditioned
 from amortes.nets.kernel.gains.drawn_gains import DrawnGains
 from amortes.nets.kernel.gains.gain_features import GainFeatures
-from amortes.nets.kernel.network import gain_particles
+from amortes.nets.kernel.network import DRAWN_PARTICLES
 from amortes.nets.kernel.numpy_kernels import QUIET
 from amortes.nets.kernel.optimum.representers import RepresenterConfig, joint_draws
 from amortes.nets.kernel.optimum.thompson_draws import thompson_draws
@@ -181,7 +181,7 @@ def make_lesson(network: KernelNetwork, task: TaskBatch, *key: int) -> Lesson:
         lessons = []
         rng = generator(*key)
         for i in range(len(task)):  # one by one: many draws take much memory
-            conditioned = gain_particles(state.conditioned.dataset(i))
+            conditioned = state.conditioned.dataset(i).thinned(DRAWN_PARTICLES)
             lessons.append(_of_one(network, conditioned, lesson_queries(conditioned, rng)))
         return Lesson.cat(lessons)
 

@@ -22,7 +22,7 @@ from amortes.errors import ConfigError, require_least
 from amortes.nets.base import Network
 from amortes.nets.kernel import KernelConfig, KernelNetwork
 from amortes.nets.kernel.gains.gain_network import GainConfig
-from amortes.nets.kernel.network import GAIN_PARTICLES
+from amortes.nets.kernel.network import DRAWN_PARTICLES
 from amortes.nets.transformer import Transformer, TransformerConfig
 from amortes.prior.gp import GPPrior
 from amortes.prior.tasks import TaskConfig
@@ -128,9 +128,9 @@ class Recipe:
             require_least(self, lessons=1)
             if self.config.gains is None:
                 raise ConfigError("config.gains: an alpha stage needs a gain network.")
-            if self.config.particles.count < GAIN_PARTICLES:
+            if self.config.particles.count < DRAWN_PARTICLES:
                 raise ConfigError(
-                    f"config.particles.count: an alpha stage needs {GAIN_PARTICLES} or more, not "
+                    f"config.particles.count: an alpha stage needs {DRAWN_PARTICLES} or more, not "
                     f"{self.config.particles.count}."
                 )
 

@@ -105,9 +105,7 @@ def test_what_it_knows_beyond_predictions(network: KernelNetwork, task: TaskBatc
     mean, spread = network.rough_moments(state, task.Xq)
     exact = network.latent(state, task.Xq)
     assert ((mean - exact.mean).abs() < 0.5 * exact.sd).all()
-    off_by = (spread / exact.sd).log().abs()  # with 7 results particles differ much
-    assert off_by.median() < 0.4
-    assert (off_by < 1.0).all()
+    assert ((spread / exact.sd).log().abs() < 0.8).all()
 
 
 def test_batches_equal_single_datasets_and_states_can_be_reused(
@@ -296,7 +294,7 @@ def test_few_points_and_many_particles_are_enough_for_gains(task: TaskBatch) -> 
     assert isinstance(gains, DrawnGains)
     # A few stand for all.
     few, all_ = (c.particles for c in (gains.conditioned, state.conditioned))
-    assert few.log_weights.shape == (3, module.GAIN_PARTICLES)
+    assert few.log_weights.shape == (3, module.DRAWN_PARTICLES)
     for name in ("output_variance", "noise_sd"):
         mean, exact = ((p.log_weights.exp() * getattr(p.hyper, name)).sum(1) for p in (few, all_))
         assert torch.allclose(mean, exact, rtol=0.2)

@@ -39,9 +39,9 @@ from amortes.nets.kernel.optimum.representers import RepresenterConfig
 from amortes.nets.kernel.optimum.thompson_draws import ThompsonDraws, thompson_draws
 from amortes.prior.gp import GPPrior, Hyperparameters
 
-# Particles that stand for all of them where gains are concerned: docs/log.md, 2026-11-17 and
-# 2026-11-20.
-GAIN_PARTICLES = 16
+# Particles that stand for all of them where gains are concerned, and where draws of the optimum are
+# conditioned on under each: docs/log.md, 2026-11-20. Of more than 20 points there are 16 anyway.
+GAIN_PARTICLES, DRAWN_PARTICLES = 32, 16
 # Sd of the Gaussian about each gain, relative to that: a distribution has a density.
 GAIN_WIDTH = 0.05
 # Points from which on the encoder is asked: with fewer, settings of the prior do as well, and its
@@ -285,12 +285,13 @@ class KernelNetwork(Network[KernelState]):
     def _gains(self, state: KernelState) -> LearnedGains | DrawnGains:
         if state.gains is None:
             with _kept():
-                conditioned = gain_particles(state.conditioned)
+                # Else the optimum would tell which particle is right about a pending value.
+                believed = state.conditioned.kriging_believer()
                 if self.gain_network is None:
-                    draws = thompson_draws(conditioned, self._config.landmarks)
-                    state.gains = DrawnGains(conditioned, draws)
+                    few = believed.thinned(DRAWN_PARTICLES)
+                    state.gains = DrawnGains(few, thompson_draws(few, self._config.landmarks))
                 else:
-                    state.gains = LearnedGains(conditioned, self.gain_network)
+                    state.gains = LearnedGains(believed.thinned(GAIN_PARTICLES), self.gain_network)
         return state.gains
 
     def base_parameters(self) -> Iterator[nn.Parameter]:
@@ -309,14 +310,6 @@ class KernelNetwork(Network[KernelState]):
 
     def start_alpha(self) -> None:
         """Nothing to prepare: `training.lessons` standardises what the gain network reads."""
-
-
-def gain_particles(conditioned: Conditioned) -> Conditioned:
-    """The particles that gains are computed with, which take pending points for observed.
-
-    Else the optimum would tell which particle is right about a pending value.
-    """
-    return conditioned.thinned(GAIN_PARTICLES).kriging_believer()
 
 
 @contextlib.contextmanager
