@@ -140,3 +140,13 @@ def test_what_a_kill_left_half_written_is_cleared(tmp_path: Path) -> None:
     with locked(tmp_path):
         run = TrainingRun.start(tmp_path, fake_recipe())
     assert list(tmp_path.iterdir()) == [run.folder / "config.json"]
+
+
+def test_so_are_lessons(tmp_path: Path) -> None:
+    place = tmp_path / "lessons" / "0"
+    place.mkdir(parents=True)
+    whole, half = place / "000003.safetensors", place / ".000004.safetensors.x1y2.tmp"
+    for file in (whole, half):
+        file.write_bytes(b"lesson")
+    with locked(tmp_path):
+        assert list(place.iterdir()) == [whole]

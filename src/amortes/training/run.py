@@ -25,6 +25,7 @@ from amortes import files
 from amortes.errors import ConfigError, FileError, differences
 from amortes.files import AnyPath, read_json, write_json, write_text
 from amortes.training.learner import Learner, part
+from amortes.training.lessons import FOLDER as LESSONS
 from amortes.training.recipes import Recipe
 from amortes.training.tensorfile import read_tensors, write_tensors
 
@@ -175,6 +176,8 @@ def locked(folder: AnyPath) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with files.locked(folder, "training run"):
         files.clear_stale(folder, CONFIG, METRICS, NEWEST, BEST)
+        for place in (folder / LESSONS).glob("*"):
+            files.clear_stale(place, "*.safetensors")
         yield
 
 
