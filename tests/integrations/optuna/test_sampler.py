@@ -167,7 +167,7 @@ def test_given_values_are_taken_into_account(make: Make) -> None:
 
     apart = []
     for seed in range(5):
-        study = run(make(seed=seed), ridge, 10)
+        study = run(make(seed=seed), ridge, 14)
         for x in (0.15, 0.85):
             study.enqueue_trial({"x": x})
             study.optimize(ridge, n_trials=1)
