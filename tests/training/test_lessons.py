@@ -164,6 +164,9 @@ def test_lessons_are_kept_and_made_again(network: KernelNetwork, tmp_path: Path)
     again = stream(network, tmp_path)
     again.network = None  # type: ignore[assignment]  # nothing can be made anew
     assert equal(again.batch(4), first)
+    damaged = sorted(tmp_path.glob("*.safetensors"))[0]
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    assert equal(stream(network, tmp_path).batch(4), first)
     assert equal(stream(network, tmp_path / "other").batch(4), first)
 
 

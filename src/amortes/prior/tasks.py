@@ -8,7 +8,7 @@ import math
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -24,6 +24,7 @@ from amortes.random import derive_seeds, generator
 from amortes.threads import single_thread
 
 MAX_CONTEXT = 200
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,16 +143,7 @@ class TaskStream(Dataset[TaskBatch]):
 
         Workers ignore Ctrl-C and SIGTERM, which reach them too: whoever takes the batches decides.
         """
-        loader = DataLoader(
-            self,
-            batch_size=None,
-            sampler=steps,
-            num_workers=workers,
-            generator=torch.Generator(),  # unused, but else it takes numbers from the global one
-            multiprocessing_context="forkserver" if workers else None,
-            worker_init_fn=ignore_signals,
-        )
-        yield from loader
+        yield from in_order(self, steps, workers)
 
     def _paths(
         self, step: int, d: int, n: int, rng: torch.Generator
@@ -210,7 +202,23 @@ def _no_optimum(paths: Paths) -> Optimum:
     return Optimum(nowhere, nowhere[:, 0])
 
 
-def ignore_signals(worker: int) -> None:
-    """What processes that make batches ahead begin with."""
+def in_order(
+    stream: Dataset[T], steps: range, workers: int = 0, ahead: int | None = None
+) -> Iterator[T]:
+    """Items of a stream, of which each of `workers` processes makes `ahead`, if there are any."""
+    loader = DataLoader(
+        stream,
+        batch_size=None,
+        sampler=steps,
+        num_workers=workers,
+        prefetch_factor=ahead if workers else None,
+        generator=torch.Generator(),  # unused, but else it takes numbers from the global one
+        multiprocessing_context="forkserver" if workers else None,
+        worker_init_fn=_ignore_signals,
+    )
+    yield from loader
+
+
+def _ignore_signals(worker: int) -> None:
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, signal.SIG_IGN)

@@ -3,7 +3,7 @@
 A lesson is made of a few datasets of the prior: what the network reads of each (`gain_features`),
 and what it is to say, averages over `TEACHER.optima` draws by the closed form (`drawn_gains`).
 
-*Datasets.* Every other one, roughly, has noise that matters (`NOISE`): that is where the default
+*Datasets.* Two of three have noise that matters (`NOISE`): that is where the default
 policy asks for information, and a prior that allows for practically no noise has few of them.
 
 *Queries* are where a search looks: points near the best observations at all scales and points
@@ -17,6 +17,7 @@ the same, also if the files are gone, for then it makes them again.
 Shapes: b datasets, k particles, q queries, g gains, P and F features, n observations, d dimensions.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,10 +27,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 
 from amortes.corpora.corpus import Corpus
-from amortes.errors import ConfigError
+from amortes.errors import ConfigError, FileError
 from amortes.files import AnyPath
 from amortes.nets.base import GAINS, Network
 from amortes.nets.kernel import KernelNetwork
@@ -41,7 +42,7 @@ from amortes.nets.kernel.numpy_kernels import QUIET
 from amortes.nets.kernel.optimum.representers import RepresenterConfig, joint_draws
 from amortes.nets.kernel.optimum.thompson_draws import thompson_draws
 from amortes.prior.gp import GPPrior, Marginal
-from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream, ignore_signals
+from amortes.prior.tasks import TaskBatch, TaskConfig, TaskStream, in_order
 from amortes.random import generator
 from amortes.threads import single_thread
 from amortes.training.recipes import Recipe
@@ -57,6 +58,7 @@ CENTRES = 8  # observations that count as the best
 SCALES = (-3.0, -0.3)  # powers of ten between which distances from these are
 WIDER = 1.2  # points anywhere spread so wide, so that some are clipped to faces
 REPLAYED = 3  # lessons of a step besides the newest
+AHEAD = 16  # batches that a process makes ahead
 FOLDER = "lessons"  # in that of the run; it can be made again
 KIND, VERSION = "amortes-lesson", 1
 
@@ -111,9 +113,9 @@ class LessonStream(Dataset[Lesson]):
         self.streams = [TaskStream(p, seed, tasks) for p in (network.prior, noisy(network.prior))]
 
     def lesson(self, i: int) -> Lesson:
-        """Lesson number i, from its file if there is one."""
+        """Lesson number i, from its file if there is a whole one."""
         file = self.folder / f"{i:06d}.safetensors"
-        if file.exists():
+        with contextlib.suppress(FileError):  # none, or a damaged one: it is made again
             return Lesson(**read_tensors(file, kind=KIND, version=VERSION)[0])
         often, of = NOISY
         lesson = make_lesson(self.network, self.streams[i % of < often].batch(i), self.seed, i)
@@ -135,17 +137,7 @@ class LessonStream(Dataset[Lesson]):
 
         One, for several would make the same lessons.
         """
-        loader = DataLoader(
-            self,
-            batch_size=None,
-            sampler=steps,
-            num_workers=min(workers, 1),
-            prefetch_factor=16 if workers else None,
-            generator=torch.Generator(),  # unused, but else it takes numbers from the global one
-            multiprocessing_context="forkserver" if workers else None,
-            worker_init_fn=ignore_signals,
-        )
-        yield from loader
+        yield from in_order(self, steps, min(workers, 1), AHEAD)
 
 
 def stream_of(

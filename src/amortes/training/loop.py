@@ -106,7 +106,9 @@ def train(
         progress = run.restore(learner) if run.newest.exists() else Progress()
         # Not before the weights of the base are those that the run began with.
         if isinstance(stream, LessonStream) and start is None and not run.newest.exists():
-            learner.standardise(Lesson.cat([stream.lesson(i) for i in range(STANDARD)]))
+            learner.standardise(
+                Lesson.cat([stream.lesson(i) for i in range(min(STANDARD, recipe.lessons))])
+            )
         ranks.wait()
         loop = _Loop(run, learner, progress, ranks, stop, report)
         if hours is not None:
